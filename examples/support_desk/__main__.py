@@ -1,0 +1,56 @@
+"""Replays the recorded calls of the support desk: `python -m examples.support_desk`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+import anyio
+import structlog
+from rich.console import Console
+
+from examples.support_desk.replay.entry import CALLS, load_entries
+from examples.support_desk.replay.rig import build_rig
+from examples.support_desk.screen.show import play, report
+
+
+def main() -> int:
+    """Play, show, and return the exit status: 0 when every line ended as recorded."""
+    options = _options()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without these characters shows "?"
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    with tempfile.TemporaryDirectory(prefix="support-desk-") as folder:
+        good = anyio.run(partial(_replay, console, options, Path(folder)), backend=options.backend)
+    return 0 if good else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m examples.support_desk", description=__doc__)
+    parser.add_argument("--calls", type=Path, default=CALLS, help="the recorded lines")
+    parser.add_argument("--backend", choices=("asyncio", "trio"), default="asyncio")
+    parser.add_argument("--pace", type=float, default=0.01, help="seconds between two lines")
+    return parser.parse_args()
+
+
+async def _replay(console: Console, options: argparse.Namespace, folder: Path) -> bool:
+    entries = load_entries(options.calls)
+    trail = folder / "audit.jsonl"
+    pace = options.pace if console.is_terminal else 0.0
+    with (folder / "log.jsonl").open("w", encoding="utf-8") as log:
+        # The library logs what fails inside; here that is on purpose and belongs in a file.
+        structlog.configure(logger_factory=structlog.WriteLoggerFactory(log))
+        rig = build_rig(trail)
+        began = perf_counter()
+        async with rig.engine:
+            played = await play(console, rig, entries, pace)
+        return report(console, rig, played, trail=trail, seconds=perf_counter() - began)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The demo: recorded calls, played through the real engine, judged and drawn."""

@@ -1,0 +1,1 @@
+"""What the demo shows: tables, a timeline, the verdict on the audit. Nothing here plays."""

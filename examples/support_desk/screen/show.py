@@ -1,0 +1,86 @@
+"""The whole show: a progress bar while lines are played, then what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import anyio
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from examples.support_desk.replay.entry import Entry
+from examples.support_desk.replay.player import Played, Player
+from examples.support_desk.replay.rig import Rig
+from examples.support_desk.screen.boards import code_board, outcome_board, unreached
+from examples.support_desk.screen.timeline import timeline
+from examples.support_desk.screen.trail import trail_verdict
+
+SIDE_BY_SIDE: Final = 150
+
+
+async def play(console: Console, rig: Rig, entries: Sequence[Entry], pace: float) -> list[Played]:
+    """Play every line behind a live bar; `pace` is a pause in seconds, for people to see it."""
+    bar = Progress(
+        TextColumn("[bold]{task.fields[label]}", justify="left"),
+        BarColumn(bar_width=28),
+        MofNCompleteColumn(),
+        TextColumn("[dim]{task.description}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("", total=len(entries), label="replaying")
+
+        async def on_played(each: Played) -> None:
+            bar.update(task, advance=1, description=each.entry.note)
+            await anyio.sleep(pace)
+
+        return await Player(rig).play_all(entries, on_played)
+
+
+def report(
+    console: Console, rig: Rig, played: Sequence[Played], *, trail: Path, seconds: float
+) -> bool:
+    """Print everything and return whether the replay was as expected."""
+    good, verdict = trail_verdict(trail)
+    problems = [(each, problem) for each in played for problem in each.problems]
+    missing = unreached(played)
+    console.print()
+    console.print(_boards(console, played))
+    console.print()
+    console.print(timeline(played, rig))
+    console.print()
+    console.print(verdict)
+    console.print(_summary(played, len(problems), seconds))
+    for each, problem in problems:
+        console.print(f"line {each.number}, {each.entry.note} {problem}", style="red")
+    if missing:
+        console.print(f"never reached: {', '.join(sorted(missing))}", style="red")
+    return good and not problems and not missing
+
+
+def _boards(console: Console, played: Sequence[Played]) -> RenderableType:
+    outcomes = outcome_board(played, width=console.width)
+    if console.width < SIDE_BY_SIDE:
+        columns = 3 if console.width >= 100 else 2
+        return Group(outcomes, Text(), code_board(played, columns=columns), _legend())
+    pair = Table.grid(padding=(0, 4))
+    pair.add_row(outcomes, Group(code_board(played, columns=2), _legend()))
+    return pair
+
+
+def _legend() -> Text:
+    return Text("● shown to clients as it is   ○ private: clients see INTERNAL_ERROR", "dim")
+
+
+def _summary(played: Sequence[Played], wrong: int, seconds: float) -> Text:
+    calls = sum(len(each.seen) for each in played if each.entry.op != "advance")
+    verdict = ("every one as recorded", "green") if not wrong else (f"{wrong} WRONG", "bold red")
+    return Text.assemble(
+        ("Replay ", "bold"), f"{calls} calls and decisions, ", verdict, f", in {seconds:.1f} s."
+    )

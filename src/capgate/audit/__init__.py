@@ -1,0 +1,37 @@
+"""Audit: the events, the sinks that take them, and their delivery.
+
+The only door of this room for other rooms; no logic here.
+"""
+
+from __future__ import annotations
+
+from capgate.audit.chain import ChainedAudit, DurableSink
+from capgate.audit.delivery import AuditFailure, Auditor
+from capgate.audit.event import AuditEvent, freeze
+from capgate.audit.jsonl import JsonlAudit
+from capgate.audit.lines import Tail
+from capgate.audit.memory import MemoryAudit
+from capgate.audit.sink import AuditConfig, AuditSink
+from capgate.audit.structlog_sink import StructlogAudit
+from capgate.audit.verify import VerifyReport, verify_chain
+
+__all__ = [
+    # The event
+    "AuditEvent",
+    "freeze",
+    # Sinks and their configuration
+    "AuditSink",
+    "AuditConfig",
+    "MemoryAudit",
+    "StructlogAudit",
+    "JsonlAudit",
+    # The hash chain
+    "ChainedAudit",
+    "DurableSink",
+    "Tail",
+    "verify_chain",
+    "VerifyReport",
+    # Delivery
+    "Auditor",
+    "AuditFailure",
+]

@@ -1,0 +1,214 @@
+"""Delivery: which sinks an event goes to, in place or later, awaited or not.
+
+Here: the one auditor of an engine. Not here: calling one sink (lane), building events (pipeline).
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+
+from capgate.audit.foreign import looks_async, name_of
+from capgate.audit.lane import Item, Lane
+from capgate.audit.report import SinkReporter
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from anyio.abc import TaskStatus
+
+    from capgate.audit.event import AuditEvent
+    from capgate.audit.sink import AuditSink
+
+
+class AuditFailure(Exception):
+    """Sinks did not take an event that had to be written; raised by `Auditor.emit_strict`.
+
+    Args:
+        sinks: The names of the sinks that failed.
+    """
+
+    def __init__(self, sinks: Sequence[str]) -> None:
+        super().__init__(f"not audited by: {', '.join(sinks)}")
+        self.sinks = tuple(sinks)
+
+
+class Auditor:
+    """Delivers events to every sink; a sink that fails never changes an outcome.
+
+    Sync sinks are called in place. Async sinks are fed by one worker each while `run` is active,
+    and awaited by the caller otherwise. Whether a sink is async is known from what it returned
+    first, or from its looks.
+
+    Args:
+        sinks: Checked already (`AuditConfig`).
+        strict: Whether the pipeline must use `emit_strict` where it matters.
+        timeout: Seconds an async sink may take for one event.
+        queue_size: Events queued per async sink before callers wait.
+        clock: Monotonic seconds, for the rate limit of failure reports.
+    """
+
+    __slots__ = ("_direct", "_lanes", "_later", "_running", "active", "strict", "timeout")
+
+    def __init__(
+        self,
+        sinks: Sequence[AuditSink],
+        *,
+        strict: bool,
+        timeout: float,
+        queue_size: int = 10_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        reporter = SinkReporter(clock)
+        lane = partial(Lane, reporter=reporter, timeout=timeout, size=queue_size)
+        self._lanes = tuple(lane(sink, f"{name_of(sink)}[{i}]") for i, sink in enumerate(sinks))
+        self._later = tuple(each for each in self._lanes if looks_async(each.sink))
+        self._direct = _sync_of(self._lanes, self._later)
+        self._running = False
+        self.active = bool(self._lanes)
+        self.strict = strict
+        self.timeout = timeout
+
+    def emit(self, event: AuditEvent) -> Awaitable[None] | None:
+        """Hand `event` to every sink, best effort.
+
+        Returns:
+            None when all is done or queued; otherwise what must be awaited: delivery in place, or
+            room in a full queue, each within the timeout.
+        """
+        for lane, sink in self._direct:
+            try:
+                returned = sink(event)
+            except BaseException as raised:
+                if not lane.contains(raised):
+                    raise
+            else:
+                if returned is not None and lane.keep(event, returned) == "later":
+                    self._learn(lane)
+        return self._emit_later(event) if self._later else None
+
+    def emit_sync(self, event: AuditEvent) -> None:
+        """Hand `event` to the sync sinks only and await nothing: the call is being closed."""
+        for lane, _ in self._direct:
+            if lane.call(event) == "later":
+                self._learn(lane)
+                lane.drop_stash()
+
+    async def emit_strict(self, event: AuditEvent) -> None:
+        """Hand `event` to every sink and wait until each has taken it, within the timeout.
+
+        Raises:
+            AuditFailure: A sink failed; the others were still served.
+        """
+        failed: list[str] = []
+        for lane, _ in self._direct:
+            failure = lane.call(event)
+            if failure == "later":
+                self._learn(lane)
+            elif failure is not None:
+                failed.append(lane.name)
+        pending = [(lane, lane.item(event)) for lane in self._later]
+        await (self._queued(pending) if self._running else self._inline(pending))
+        failed += [lane.name for lane, item in pending if item.failure is not None]
+        if failed:
+            raise AuditFailure(failed)
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Deliver in the background until cancelled; what is queued then is reported as lost.
+
+        Raises:
+            RuntimeError: It runs already.
+        """
+        if self._running:
+            raise RuntimeError("the auditor runs already")
+        try:
+            async with anyio.create_task_group() as group:
+                for lane in self._lanes:
+                    group.start_soon(lane.work)
+                self._running = True
+                task_status.started()
+        finally:
+            self._running = False
+            for lane in self._lanes:
+                lane.abandon()
+
+    async def drain(self, timeout: float) -> bool:
+        """Wait until all that was queued before is delivered.
+
+        Args:
+            timeout: Seconds to wait at most.
+
+        Returns:
+            Whether it was.
+        """
+        marks = [(lane, Item(None)) for lane in self._lanes if lane.backlog]
+        for lane, mark in marks:
+            lane.push(mark)
+        with anyio.move_on_after(timeout):
+            for _, mark in marks:
+                await mark.wait()
+        return all(mark.settled and mark.failure is None for _, mark in marks)
+
+    def _learn(self, lane: Lane) -> None:
+        """Treat a sink as async from now on: it returned an awaitable."""
+        if lane not in self._later:
+            self._later = (*self._later, lane)
+        self._direct = _sync_of(self._lanes, self._later)
+
+    def _emit_later(self, event: AuditEvent) -> Awaitable[None] | None:
+        if not self._running:
+            return self._inline([(lane, lane.item(event)) for lane in self._later])
+        waits: list[tuple[Lane, Item, Item]] = []
+        for lane in self._later:
+            item = lane.item(event)
+            ahead = lane.push(item)
+            if ahead is not None:
+                waits.append((lane, item, ahead))
+        return self._for_room(waits) if waits else None
+
+    async def _for_room(self, waits: Sequence[tuple[Lane, Item, Item]]) -> None:
+        """Wait until the queues are back at their size, or the timeout."""
+        try:
+            with anyio.move_on_after(self.timeout):
+                for lane, item, ahead in waits:
+                    await lane.room(item, ahead)
+        finally:
+            for lane, item, _ in waits:
+                lane.leave(item)
+
+    async def _inline(self, pending: Sequence[tuple[Lane, Item]]) -> None:
+        """Deliver now, to all sinks at once; tasks of our own keep a sink's cancellation inside."""
+
+        async def deliver(lane: Lane, item: Item) -> None:
+            item.finish(await lane.deliver(item))
+
+        try:
+            async with anyio.create_task_group() as group:
+                for lane, item in pending:
+                    group.start_soon(deliver, lane, item)
+        finally:
+            for _, item in pending:
+                item.withdraw()
+
+    async def _queued(self, pending: Sequence[tuple[Lane, Item]]) -> None:
+        """Queue and wait for the delivery; what is late is withdrawn and counts as failed."""
+        for lane, item in pending:
+            lane.push(item)
+        late: list[tuple[Lane, Item]] = []
+        try:
+            with anyio.move_on_after(self.timeout):
+                for _, item in pending:
+                    await item.wait()
+        finally:
+            late += [(lane, item) for lane, item in pending if not item.settled]
+            for lane, item in late:
+                lane.give_up(item, "withdrawn")
+        for lane, item in late:
+            item.failure = lane.fail("timeout")
+
+
+def _sync_of(lanes: Iterable[Lane], later: Sequence[Lane]) -> tuple[tuple[Lane, AuditSink], ...]:
+    return tuple((lane, lane.sink) for lane in lanes if lane not in later)

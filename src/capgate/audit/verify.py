@@ -1,0 +1,106 @@
+"""Verifying a chained stream, record by record, in constant memory.
+
+Here: the walk and its report. Not here: how records are linked, and where they are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TypeAlias
+
+from capgate.audit.chain import Head, digest
+from capgate.audit.lines import parse_line
+from capgate.errors import JSON
+
+Entry: TypeAlias = Mapping[str, JSON] | str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What a verification found.
+
+    Args:
+        ok: Every record is there, unaltered and in its place.
+        checked: Records found good, from the start of the stream.
+        first_bad: Position, from 1, of the first entry that breaks the chain (for a file, its
+            line); None when ok.
+        torn: Lines left by interrupted writes that a later record vouches for.
+        head: Hash of the last good record. Compare it with one kept elsewhere: a stream whose end
+            was cut off is a shorter good one.
+    """
+
+    ok: bool
+    checked: int
+    first_bad: int | None = None
+    torn: int = 0
+    head: str = field(default=Head().hash, compare=False)
+
+
+def verify_chain(records: Iterable[Entry]) -> VerifyReport:
+    """Check a whole stream; stops at the first record that is altered, missing or out of place.
+
+    Args:
+        records: Records or lines of JSON, oldest first; blank lines are skipped. Open files with
+            `"rb"`, so that a line torn inside a character can be read.
+    """
+    walk = _Walk()
+    for position, entry in enumerate(records, 1):
+        if isinstance(entry, str | bytes) and not entry.strip():
+            continue
+        if not walk.accepts(entry, position):
+            return walk.report(walk.torn_at or position)
+    return walk.report(walk.torn_at)
+
+
+class _Walk:
+    """Where the verification stands."""
+
+    __slots__ = ("_head", "_lines", "_torn", "_vouched", "torn_at")
+
+    def __init__(self) -> None:
+        self._head = Head()
+        self._vouched = 0
+        self._forget_torn()
+
+    def _forget_torn(self) -> None:
+        self._torn, self._lines = sha256(), 0
+        self.torn_at: int | None = None
+
+    def accepts(self, entry: Entry, position: int) -> bool:
+        record = entry if isinstance(entry, Mapping) else parse_line(entry)
+        if record is None and isinstance(entry, str | bytes):
+            return self._set_aside(entry, position)
+        if record is None or not self._follows(record):
+            return False
+        self._head = Head(record["seq"], record["hash"])
+        self._vouched += self._lines
+        self._forget_torn()
+        return True
+
+    def _set_aside(self, line: str | bytes, position: int) -> bool:
+        """Keep a line that is no record: good only when the next record vouches for it."""
+        raw = line.encode("utf-8", "surrogateescape") if isinstance(line, str) else line
+        self._torn.update(raw.removesuffix(b"\n") + b"\n")
+        self._lines += 1
+        self.torn_at = self.torn_at or position
+        return True
+
+    def _follows(self, record: Mapping[str, JSON]) -> bool:
+        torn = self._torn.hexdigest() if self._lines else None
+        seq = record.get("seq")
+        if type(seq) is not int or seq != self._head.seq + 1 or record.get("torn") != torn:
+            return False
+        return record.get("prev") == self._head.hash and _hash_holds(record)
+
+    def report(self, first_bad: int | None) -> VerifyReport:
+        ok = first_bad is None
+        return VerifyReport(ok, self._head.seq, first_bad, self._vouched, self._head.hash)
+
+
+def _hash_holds(record: Mapping[str, JSON]) -> bool:
+    try:
+        return bool(digest(record) == record["hash"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False

@@ -1,0 +1,72 @@
+"""The data of one call: what flows through the pipeline, and the scope it runs in. The room's door."""
+
+from __future__ import annotations
+
+from capgate.call.actor import Actor, ActorKind, capture
+from capgate.call.clock import Clock, Duration, SystemClock, to_seconds
+from capgate.call.context import Context
+from capgate.call.guard import Cause, Guard, Watch
+from capgate.call.invocation import Call, Invocation, Settle
+from capgate.call.limits import Limits
+from capgate.call.outcome import ApprovalRequired, Cancelled, Completed, Failed, Outcome
+from capgate.call.progress import Follower, Progress, follow_progress
+from capgate.call.request import Argument, Request
+from capgate.call.scope import (
+    Interrupted,
+    Overrun,
+    Stray,
+    bounded,
+    call_bounded,
+    current_watch,
+    first,
+    in_event_loop,
+    is_exit,
+    resume_native,
+    stopped,
+)
+from capgate.call.token import CancelToken
+
+__all__ = [
+    # Who and what
+    "Actor",
+    "ActorKind",
+    "Argument",
+    "Context",
+    "Request",
+    "Call",
+    "Invocation",
+    "Settle",
+    # How it ends
+    "Outcome",
+    "Completed",
+    "ApprovalRequired",
+    "Failed",
+    "Cancelled",
+    # Time and stopping
+    "CancelToken",
+    "Clock",
+    "SystemClock",
+    "Duration",
+    "Limits",
+    "to_seconds",
+    # Progress
+    "Progress",
+    "Follower",
+    "follow_progress",
+    # For the pipeline
+    "Cause",
+    "Guard",
+    "Watch",
+    "Interrupted",
+    "Overrun",
+    "Stray",
+    "bounded",
+    "call_bounded",
+    "capture",
+    "current_watch",
+    "first",
+    "in_event_loop",
+    "is_exit",
+    "resume_native",
+    "stopped",
+]

@@ -1,0 +1,189 @@
+"""Who stopped a call first, its deadline or its token, and the one watchdog behind all deadlines.
+
+Two laws. The first cause is kept and never replaced. A deadline fires at its instant, so a token
+that fires after that instant, because the loop was blocked, comes second.
+Nothing here decides an outcome: `scope.py` does, from what is recorded here.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from capgate.call.token import CancelToken
+
+
+class Cause(Enum):
+    """What interrupted a call."""
+
+    DEADLINE = "deadline"
+    TOKEN = "token"  # noqa: S105  the caller's cancel token, no secret
+
+
+class Scope(Protocol):
+    """A cancel scope, anyio's or trio's own."""
+
+    def cancel(self) -> None:
+        """Cancel what runs inside."""
+        ...
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> bool | None: ...
+
+
+class Interruptible(Protocol):
+    """What a guard tells when an interrupted handler outlasts its grace."""
+
+    grace: float
+
+    def overran(self) -> None:
+        """Report it."""
+        ...
+
+
+class Guard:
+    """One interruptible stretch of one call, and what interrupted it first."""
+
+    __slots__ = ("_call_off", "at", "call", "cause", "deadline", "lane", "scope", "watch")
+
+    def __init__(self, scope: Scope, watch: Watch, call: Interruptible) -> None:
+        """Guard what `call` runs inside `scope`."""
+        self.scope = scope
+        self.watch = watch
+        self.call = call
+        self.cause: Cause | None = None
+        self.deadline = math.inf
+        self.lane: dict[Guard, None] | None = None
+
+    def fire(self, cause: Cause) -> None:
+        """Interrupt, unless something already has."""
+        if self.cause is None:
+            self.note(cause, self.watch.now())
+            self.watch.disarm(self)
+            self._call_off = self.watch.after(self.call.grace, self.call.overran)
+            self.scope.cancel()
+
+    def rest(self) -> None:
+        """Stop watching how long an interrupted handler cleans up: it has ended."""
+        if self.cause is not None and self._call_off is not None:
+            self._call_off()
+            self._call_off = None
+
+    def note(self, cause: Cause, now: float) -> None:
+        """Record the cause; the deadline's, where its instant came first."""
+        if self.cause is None:
+            late = now >= self.deadline
+            self.cause = Cause.DEADLINE if late else cause
+            self.at = self.deadline if late else now
+            self._call_off: Callable[[], None] | None = None
+
+
+class Watch(ABC):
+    """The deadlines of every live call of one event loop, behind one timer.
+
+    Guards with the same duration share a lane. A lane is in order of deadline by construction,
+    so arming, disarming and finding the next one to fire all take constant time.
+    """
+
+    name: str
+    new_scope: Callable[[], Scope]
+    now: Callable[[], float]
+
+    def __init__(self) -> None:
+        """Start with nothing to watch."""
+        self._lanes: dict[float, dict[Guard, None]] = {}
+        self._due = math.inf
+        self._thread = threading.get_ident()
+
+    def arm(self, guard: Guard, seconds: float) -> None:
+        """Let `guard` fire `seconds` from now."""
+        guard.deadline = deadline = self.now() + seconds
+        lane = self._lanes.get(seconds)
+        if lane is None:
+            lane = self._lanes[seconds] = {}
+        lane[guard] = None
+        guard.lane = lane
+        if deadline < self._due:
+            self._due = deadline
+            self.wake_at(deadline)
+
+    def disarm(self, guard: Guard) -> None:
+        """Forget `guard`; what it recorded stays."""
+        if guard.lane is not None:
+            guard.lane.pop(guard, None)
+            guard.lane = None
+
+    def tick(self) -> None:
+        """Fire what is due and set the timer for the next; called by the loop."""
+        now = self.now()
+        self._due = nearest = math.inf
+        for seconds, lane in list(self._lanes.items()):
+            nearest = min(nearest, self._expire(lane, now))
+            if not lane:
+                self._lanes.pop(seconds, None)
+        if nearest < self._due:
+            self._due = nearest
+            self.wake_at(nearest)
+
+    def _expire(self, lane: dict[Guard, None], now: float) -> float:
+        while lane:
+            guard = next(iter(lane))
+            if guard.deadline > now:
+                return guard.deadline
+            guard.fire(Cause.DEADLINE)
+        return math.inf
+
+    def follow(self, token: CancelToken, guard: Guard) -> None:
+        """Let `token` fire `guard`, from whatever thread it is fired."""
+
+        def fire() -> None:
+            guard.fire(Cause.TOKEN)
+
+        def listener(threaded: bool) -> None:  # noqa: FBT001  the token's one positional fact
+            if threaded or threading.get_ident() != self._thread:
+                self.post(fire)
+            else:
+                fire()
+
+        token.subscribe(guard, listener)
+
+    @abstractmethod
+    def wake_at(self, deadline: float) -> None:
+        """Have the loop call `tick` at `deadline`; replaces what was asked before."""
+
+    @abstractmethod
+    def post(self, callback: Callable[[], None]) -> None:
+        """Run `callback` in the loop, from any thread; a closed loop ignores it."""
+
+    @abstractmethod
+    def after(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
+        """Run `callback` in the loop after `seconds`; returns how to call it off."""
+
+    @abstractmethod
+    async def shielded(self, awaitable: Awaitable[None]) -> None:
+        """Await to the end, whatever is cancelled meanwhile; the caller bounds it in time.
+
+        A cancellation that arrives is not lost: `native` tells of it afterwards.
+        """
+
+    @abstractmethod
+    def baseline(self) -> int:
+        """Return how many native cancellations this task has already lived through."""
+
+    @abstractmethod
+    def native(self, baseline: int) -> bool:
+        """Tell whether the task, or a scope around it, has been cancelled from outside."""

@@ -1,0 +1,37 @@
+"""The form of one value, input or output, whatever it was declared with. Only the record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from capgate.call import Argument
+    from capgate.errors import JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What can be done with a value of one form. Every function raises `ContractViolation`.
+
+    Args:
+        schema: Its JSON Schema, frozen.
+        flat: Every value is a dict of immutable values.
+        max_depth: How many containers may stand inside one another.
+        validate: Judges a raw value; the result shares nothing mutable with it.
+        copy: Copies a validated value.
+        dump: Gives a validated value's JSON form.
+        restore: Gives the value whose dump is this JSON, validators not applied again.
+        prove: Dumps, once it is certain that restoring gives back this very value.
+    """
+
+    schema: Mapping[str, JSON]
+    flat: bool
+    max_depth: int
+    validate: Callable[[object], Argument]
+    copy: Callable[[Argument], Argument]
+    dump: Callable[[Argument], JSON]
+    restore: Callable[[JSON], Argument]
+    prove: Callable[[Argument], JSON]

@@ -1,0 +1,158 @@
+"""The contract of one value whose form is declared by Python types.
+
+Everything is decided here once, from the type: which validator runs, whether its result must be
+looked at again, and how it is copied. Documents of JSON Schema are next door.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pydantic_core import SchemaError, SchemaSerializer, SchemaValidator
+
+from capgate.call import Argument
+from capgate.capability.core_nodes import is_scalar
+from capgate.capability.hardening import Hardened, harden
+from capgate.capability.issues import violation_of
+from capgate.capability.json_boundary import NotJson, capture, snapshot
+from capgate.capability.restoring import Restorer
+from capgate.capability.shape import Shape
+from capgate.capability.violation import ContractViolation, violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from capgate.errors import JSON
+
+_NO_JSON_FORM: Final = "Has no JSON form."
+
+
+def typed_shape(
+    core: Mapping[str, Any],
+    schema: Mapping[str, JSON],
+    *,
+    max_depth: int,
+    whole: bool,
+    empty: Callable[[], object] | None = None,
+) -> Shape:
+    """Make the shape of one core schema.
+
+    Args:
+        core: What pydantic generated.
+        schema: Its JSON Schema, frozen.
+        max_depth: How many containers may stand inside one another.
+        whole: An input: dumps hold every field, also excluded ones, and no computed ones.
+        empty: What no value at all means.
+    """
+    typed = _Typed(harden(core, max_depth, keep_excluded=whole), max_depth, whole=whole)
+    flat = _is_flat(core)
+    return Shape(
+        schema=schema,
+        flat=flat,
+        max_depth=max_depth,
+        validate=typed.validator(empty),
+        copy=_copier(core, flat=flat),
+        dump=typed.dump,
+        restore=typed.restore,
+        prove=typed.prove,
+    )
+
+
+class _Typed:
+    """The prepared parts of one shape."""
+
+    def __init__(self, hardened: Hardened, max_depth: int, *, whole: bool) -> None:
+        self._run, serializer = _build(hardened)
+        self._serialize = serializer.to_python
+        self._max_depth = max_depth
+        self._whole = whole
+        self._shared = hardened.shared
+        self._closed = not (hardened.opaque or hardened.shared) and hardened.depth <= max_depth
+        self._labels = (hardened.limits, hardened.tags)
+        self._restorer = Restorer(hardened.schema, self._run, self.dump, max_depth)
+
+    def dump(self, value: Argument) -> JSON:
+        """Return the JSON form of a validated value.
+
+        Raises:
+            ContractViolation: It has none.
+        """
+        try:
+            written = self._serialize(
+                value, mode="json", by_alias=True, round_trip=self._whole, warnings=False
+            )
+            return written if self._closed else capture(written, self._max_depth)
+        except NotJson as error:
+            raise self._violation(error, None) from error
+        except Exception as error:
+            raise violation(_NO_JSON_FORM) from error
+
+    def restore(self, stored: JSON) -> Argument:
+        """Return the value whose dump is `stored`, not validated a second time.
+
+        Raises:
+            ContractViolation: There is no such value.
+        """
+        return self._restorer.restore(stored)
+
+    def prove(self, value: Argument) -> JSON:
+        """Return the dump of a value, once it is certain that restoring it gives that value.
+
+        Raises:
+            ContractViolation: It has no JSON form, or would come back as another value.
+        """
+        stored = self.dump(value)
+        self._restorer.prove(value, stored)
+        return stored
+
+    def _violation(self, error: BaseException, raw: object) -> ContractViolation:
+        return violation_of(error, raw, *self._labels)
+
+    def validator(self, empty: Callable[[], object] | None) -> Callable[[object], Argument]:
+        """Return the function that judges: with a second look only where it is needed."""
+        run = self._run
+
+        def validate(raw: object) -> Argument:
+            if raw is None and empty is not None:
+                raw = empty()
+            try:
+                return run(raw)
+            except Exception as error:
+                raise self._violation(error, raw) from error
+
+        def validate_and_look(raw: object) -> Argument:
+            value = validate(raw)
+            self.dump(value)
+            try:
+                return snapshot(value) if self._shared else value
+            except Exception as error:
+                raise violation("Cannot be copied.") from error
+
+        return validate if self._closed else validate_and_look
+
+
+def _build(hardened: Hardened) -> tuple[Callable[[object], Argument], SchemaSerializer]:
+    schema = cast("Any", hardened.schema)
+    try:
+        validator = SchemaValidator(schema, _use_prebuilt=False)
+        return validator.validate_python, SchemaSerializer(schema, _use_prebuilt=False)
+    except SchemaError as error:
+        raise TypeError("its schema cannot be prepared") from error
+
+
+def _is_flat(core: Mapping[str, Any]) -> bool:
+    if core["type"] == "definitions":
+        core = core["schema"]
+    if core["type"] != "typed-dict":
+        return False
+    return all(is_scalar(field["schema"]) for field in core["fields"].values())
+
+
+def _copier(core: Mapping[str, Any], *, flat: bool) -> Callable[[Argument], Argument]:
+    if flat:
+        return dict[str, Argument].copy
+    return snapshot if not is_scalar(core) else _same
+
+
+def _same(value: Argument) -> Argument:
+    return value

@@ -1,0 +1,29 @@
+"""The engine and what callers hold of it. The door of this room."""
+
+from __future__ import annotations
+
+from capgate.engine.assembly import Store, UnsafeWarning
+from capgate.engine.blocking import BlockingApprovals, BlockingEngine
+from capgate.engine.describing import CapabilityDescription, CapabilitySummary, Explanation
+from capgate.engine.discover import CapabilityDescriptor, DiscoveryScope
+from capgate.engine.drain import DrainReport
+from capgate.engine.engine import Engine
+from capgate.engine.view import EngineView
+
+__all__ = [
+    # Calling
+    "Engine",
+    "EngineView",
+    "BlockingEngine",
+    "BlockingApprovals",
+    # Looking
+    "CapabilityDescriptor",
+    "CapabilityDescription",
+    "CapabilitySummary",
+    "DiscoveryScope",
+    "Explanation",
+    # Configuring and closing
+    "Store",
+    "DrainReport",
+    "UnsafeWarning",
+]

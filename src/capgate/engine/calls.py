@@ -1,0 +1,274 @@
+"""The calls of an engine: each method turns its arguments into a claim and hands it on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
+
+from pydantic import BaseModel
+from typing_extensions import ParamSpec, TypeVar, Unpack
+
+from capgate.call import Request
+from capgate.engine.calling import outcome_of
+from capgate.engine.describing import explanation
+from capgate.errors import CapabilityError, ErrorCode
+from capgate.pipeline import authenticated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from capgate.call import Actor, Argument, Call, CancelToken, Duration, Outcome
+    from capgate.capability import Capability
+    from capgate.engine.calling import Caller
+    from capgate.engine.describing import Explanation
+    from capgate.engine.discover import CapabilityDescriptor, Discoverer, DiscoveryScope
+    from capgate.engine.drain import Live
+    from capgate.engine.options import CallOptions
+    from capgate.engine.registry import Registry
+    from capgate.engine.resuming import Resuming
+    from capgate.pipeline import Runtime
+
+P = ParamSpec("P")
+Out = TypeVar("Out")
+Model = TypeVar("Model", bound=BaseModel)
+DepsT = TypeVar("DepsT", default=None)
+
+
+class Calls(Generic[DepsT]):
+    """What callers use of an engine; `Engine` builds the parts."""
+
+    _runtime: Runtime
+    _registry: Registry
+    _caller: Caller
+    _resuming: Resuming
+    _discoverer: Discoverer
+    _live: Live
+
+    @overload
+    async def invoke(
+        self,
+        capability: Capability[Concatenate[Model, ...], Out],
+        input: Model | Mapping[str, Any] | None = ...,
+        **options: Unpack[CallOptions],
+    ) -> Out: ...
+    @overload
+    async def invoke(
+        self,
+        capability: Capability[P, Out],
+        input: Mapping[str, Any] | None = ...,
+        **options: Unpack[CallOptions],
+    ) -> Out: ...
+    @overload
+    async def invoke(
+        self, capability: str, input: Argument = ..., **options: Unpack[CallOptions]
+    ) -> Any: ...
+    async def invoke(
+        self,
+        capability: Capability[..., Any] | str,
+        input: Argument = None,
+        *,
+        actor: Actor | None = None,
+        credentials: object = None,
+        surface: str = "direct",
+        deps: Any = None,
+        cancel: CancelToken | None = None,
+        timeout: Duration | None = None,
+        correlation_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Any:
+        """Call a capability and return its validated, redacted output.
+
+        Args:
+            capability: An id, or the handle that the decorator returned.
+            input: A mapping of the input's fields, or the input model.
+            actor: Who calls; from authenticated transport credentials, never from the input.
+            credentials: What `Engine(authenticate=…)` makes an actor of, instead of `actor`.
+            surface: Where the call comes from.
+            deps: Dependencies for this call, instead of the engine's.
+            cancel: A token that stops the call.
+            timeout: Seconds, or a timedelta, for the whole call: all stages and attempts.
+            correlation_id: Ties this execution to others in the audit.
+            idempotency_key: A repeat with the same key and input gets the first call's outcome.
+
+        Raises:
+            CapabilityError: The call did not complete.
+            TypeError: An argument that no call can have.
+        """
+        request = Request(
+            input,
+            actor,
+            credentials=credentials,
+            deps=deps,
+            cancel=cancel,
+            timeout=timeout,
+            correlation_id=correlation_id,
+            idempotency_key=idempotency_key,
+        )
+        call = await self._caller.run(capability, request, surface)
+        if call.error is None and call.suspended is None:
+            return call.output
+        return outcome_of(call).unwrap()
+
+    @overload
+    async def attempt(
+        self,
+        capability: Capability[Concatenate[Model, ...], Out],
+        input: Model | Mapping[str, Any] | None = ...,
+        **options: Unpack[CallOptions],
+    ) -> Outcome[Out]: ...
+    @overload
+    async def attempt(
+        self,
+        capability: Capability[P, Out],
+        input: Mapping[str, Any] | None = ...,
+        **options: Unpack[CallOptions],
+    ) -> Outcome[Out]: ...
+    @overload
+    async def attempt(
+        self, capability: str, input: Argument = ..., **options: Unpack[CallOptions]
+    ) -> Outcome[Any]: ...
+    async def attempt(
+        self,
+        capability: Capability[..., Any] | str,
+        input: Argument = None,
+        *,
+        actor: Actor | None = None,
+        credentials: object = None,
+        surface: str = "direct",
+        deps: Any = None,
+        cancel: CancelToken | None = None,
+        timeout: Duration | None = None,
+        correlation_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Outcome[Any]:
+        """Call a capability and return its outcome; arguments as `invoke`.
+
+        Never raises for a governed failure. Use `match` on the four outcomes, or `unwrap()`.
+
+        Raises:
+            TypeError: An argument that no call can have.
+        """
+        request = Request(
+            input,
+            actor,
+            credentials=credentials,
+            deps=deps,
+            cancel=cancel,
+            timeout=timeout,
+            correlation_id=correlation_id,
+            idempotency_key=idempotency_key,
+        )
+        return outcome_of(await self._caller.run(capability, request, surface))
+
+    async def resume(
+        self,
+        approval_id: str,
+        *,
+        actor: Actor | None = None,
+        expected_surface: str | None = None,
+        deps: Any = None,
+        cancel: CancelToken | None = None,
+        timeout: Duration | None = None,
+    ) -> Any:
+        """Execute an approved call, once, as its original requester; returns its output.
+
+        Args:
+            approval_id: The approval.
+            actor: Who relays the resume: must be the requester. None for trusted code.
+            expected_surface: The surface it must have been asked for on. None for any.
+            deps: As for `invoke`.
+            cancel: As for `invoke`.
+            timeout: As for `invoke`.
+
+        Raises:
+            CapabilityError: The approval cannot be used, or the call did not complete.
+        """
+        outcome = await self.attempt_resume(
+            approval_id,
+            actor=actor,
+            expected_surface=expected_surface,
+            deps=deps,
+            cancel=cancel,
+            timeout=timeout,
+        )
+        return outcome.unwrap()
+
+    async def attempt_resume(
+        self,
+        approval_id: str,
+        *,
+        actor: Actor | None = None,
+        expected_surface: str | None = None,
+        deps: Any = None,
+        cancel: CancelToken | None = None,
+        timeout: Duration | None = None,
+    ) -> Outcome[Any]:
+        """Execute an approved call and return its outcome; arguments as `resume`."""
+        request = Request(None, actor, deps=deps, cancel=cancel, timeout=timeout)
+        return outcome_of(await self._resuming.run(approval_id, request, expected_surface))
+
+    async def discover(
+        self,
+        surface: str,
+        *,
+        actor: Actor | None = None,
+        credentials: object = None,
+        deps: Any = None,
+        scope: DiscoveryScope | None = None,
+    ) -> list[CapabilityDescriptor]:
+        """Return what a caller may see on a surface, in order of registration.
+
+        Args:
+            surface: The surface.
+            actor: Who looks; anonymous when None.
+            credentials: Instead of `actor`.
+            deps: What discovery policies see as `request.deps`.
+            scope: Narrows the walk before any policy runs; it is no authority.
+
+        Raises:
+            CapabilityError: TIMEOUT at stage discovery when the walk took too long;
+                UNAUTHENTICATED when the credentials are refused.
+        """
+        request = Request(None, actor, credentials=credentials, deps=deps)
+        return await self._discoverer.walk(surface, request, scope)
+
+    async def explain(
+        self,
+        capability: Capability[..., Any] | str,
+        input: Argument = None,
+        *,
+        actor: Actor | None = None,
+        credentials: object = None,
+        surface: str = "direct",
+        deps: Any = None,
+    ) -> Explanation:
+        """Run every stage but execution, with no side effect, and tell each one's verdict.
+
+        For trusted tooling only: it tells concealed truths. Arguments as `invoke`.
+        """
+        request = Request(input, actor, credentials=credentials, deps=deps)
+        stages = await self._caller.explain(capability, request, surface)
+        return explanation(stages)
+
+    async def authenticate(self, credentials: object) -> Actor:
+        """Return who these credentials prove.
+
+        Raises:
+            CapabilityError: UNAUTHENTICATED, or INTERNAL_ERROR when the authenticator failed.
+            TypeError: The engine has no authenticator.
+        """
+        if self._runtime.authenticate is None:
+            raise TypeError("this engine has no authenticator: Engine(authenticate=…)")
+        if credentials is None:
+            raise CapabilityError(ErrorCode.UNAUTHENTICATED)
+        return await authenticated(
+            self._runtime.authenticate, credentials, self._runtime.policy_timeout
+        )
+
+    async def _nest(
+        self, capability: Any, input: Argument, *, parent: Call, **options: Any
+    ) -> Outcome[Any]:
+        """Serve `Context.attempt`: a call inside another."""
+        surface: str = options.pop("surface", "direct")
+        request = Request(input, options.pop("actor", None), **options)
+        request.parent_execution_id = parent.execution_id
+        return outcome_of(await self._caller.run(capability, request, surface, nested=True))

@@ -1,0 +1,97 @@
+"""Registering: what an engine refuses of capabilities that are each sound by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from capgate.capability import Capability, Composed, Include, compose, local, unknown_surfaces
+from capgate.errors import ConfigurationError, Issue
+from capgate.policies import duplicate_names, flatten
+
+if TYPE_CHECKING:
+    from capgate.capability import Definition
+    from capgate.engine.discover import Discoverer
+    from capgate.engine.registry import Registry
+    from capgate.pipeline import Pipeline, Runtime
+
+_ENFORCED = (("authorization", "access"), ("policy", "policies"), ("approval", "approval"))
+
+
+class Enrolment:
+    """Adds capabilities to one engine, all of a batch or none."""
+
+    __slots__ = ("_discoverer", "_pipeline", "_registry", "_runtime", "_surfaces", "closed")
+
+    def __init__(
+        self,
+        registry: Registry,
+        discoverer: Discoverer,
+        *,
+        runtime: Runtime,
+        pipeline: Pipeline,
+        surfaces: frozenset[str],
+    ) -> None:
+        """Bind to the engine's parts."""
+        self._registry = registry
+        self._discoverer = discoverer
+        self._runtime = runtime
+        self._pipeline = pipeline
+        self._surfaces = surfaces
+        self.closed = False
+
+    def declare(self, handle: Capability[..., Any]) -> None:
+        """Add a capability declared on the engine itself."""
+        self._add([local(handle)], [])
+
+    def include(self, includes: Iterable[Include | object]) -> None:
+        """Add what libraries offer.
+
+        Raises:
+            CompositionError: Collisions, unknown ids, invalid names: all at once.
+            ConfigurationError: What the engine cannot enforce or does not know.
+            RuntimeError: The engine has been entered.
+        """
+        self._add([], includes)
+
+    def _add(self, handles: list[Composed], includes: Iterable[object]) -> None:
+        if self.closed:
+            raise RuntimeError("capabilities must be registered before the engine is entered")
+        known = self._registry.composed()
+        everything = compose([*known, *handles], includes)
+        known_ids = {each.definition.id for each in known}
+        fresh = [each for id_, each in everything.items() if id_ not in known_ids]
+        issues = [issue for each in fresh for issue in self._issues(each.definition)]
+        if issues:
+            raise ConfigurationError(issues)
+        for each in fresh:
+            self._discoverer.add(self._registry.add(each))
+            rule = each.definition.approval
+            if rule is not None and rule.approvers is not None:
+                self._runtime.rulebook.register(rule.approvers, owner=each.definition.id)
+
+    def _issues(self, definition: Definition) -> list[Issue]:
+        where = definition.id
+        issues = [
+            Issue(
+                "SURFACE_UNKNOWN",
+                f"surface {surface!r} is unknown: name it in Engine(surfaces=…)",
+                where,
+            )
+            for surface in unknown_surfaces(definition, self._surfaces)
+        ]
+        both = (*self._runtime.policies, *definition.policies)
+        issues += duplicate_names([member for each in both for member in flatten(each)], where)
+        for stage, declared in _ENFORCED:
+            if stage in self._pipeline.removed and _declares(definition, declared):
+                text = f"declares {declared}, but the stage {stage!r} was removed"
+                issues.append(Issue("CAPABILITY_NOT_ENFORCED", text, where))
+        return issues
+
+
+def _declares(definition: Definition, what: str) -> bool:
+    if what == "access":
+        return definition.access != "public"
+    return bool(definition.policies if what == "policies" else definition.approval)
+
+

@@ -1,0 +1,103 @@
+"""The capabilities of one engine and their plans, made when they are registered.
+
+A lookup is one dictionary access: what is unknown or not exposed has a plan too, one that refuses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from capgate.capability import Capability
+from capgate.errors import CapabilityError, ErrorCode
+from capgate.pipeline import Discovery, Enrolled, Plan, plan_for, plan_refusal, refuse_as
+
+if TYPE_CHECKING:
+    from capgate.capability import Composed
+    from capgate.pipeline import Pipeline, Runtime
+
+
+class Registry:
+    """Effective ids, handles and plans."""
+
+    __slots__ = ("_composed", "_enrolled", "_handles", "_pipeline", "_plans", "_real", "_runtime")
+    __slots__ += ("_unexposed", "_unknown")
+
+    def __init__(self, pipeline: Pipeline, runtime: Runtime) -> None:
+        """Start empty."""
+        self._pipeline = pipeline
+        self._runtime = runtime
+        self._composed: dict[str, Composed] = {}
+        self._enrolled: dict[str, Enrolled] = {}
+        self._handles: dict[Capability[..., Any], list[str]] = {}
+        self._plans: dict[tuple[str, str], Plan] = {}
+        self._real: dict[str, Plan] = {}
+        self._unexposed: dict[str, Plan] = {}
+        self._unknown = plan_refusal(refuse_as("unknown"), Discovery(), runtime)
+
+    def add(self, composed: Composed) -> Enrolled:
+        """Register one capability under its effective id, which is free."""
+        definition = composed.definition.with_depth(self._runtime.limits.max_depth)
+        enrolled = Enrolled(definition, definition.view())
+        plan = plan_for(self._pipeline.stages, enrolled, self._runtime)
+        self._composed[definition.id] = composed
+        self._enrolled[definition.id] = enrolled
+        self._handles.setdefault(composed.handle, []).append(definition.id)
+        self._real[definition.id] = plan
+        self._unexposed[definition.id] = plan_refusal(
+            refuse_as("not-exposed"), Discovery(), self._runtime, known=enrolled
+        )
+        for surface in definition.expose:
+            self._plans[surface, definition.id] = plan
+        return enrolled
+
+    def plan(self, capability: object, surface: str) -> tuple[str, Plan]:
+        """Return the effective id and the plan of a call.
+
+        Raises:
+            TypeError: Neither an id nor a handle of this engine.
+        """
+        id_ = capability if isinstance(capability, str) else self.id_of(capability)
+        plan = self._plans.get((surface, id_))
+        if plan is None:
+            plan = self._unexposed.get(id_, self._unknown)
+        return id_, plan
+
+    def id_of(self, handle: object) -> str:
+        """Return the id a handle is registered under.
+
+        Raises:
+            TypeError: Not a handle, of another engine, or registered more than once.
+        """
+        if not isinstance(handle, Capability):
+            kind = type(handle).__name__
+            raise TypeError(f"capability must be an id or the handle of one, got {kind}")
+        ids = self._handles.get(handle, [])
+        if not ids:
+            raise TypeError(f"capability {handle.id!r} does not belong to this engine")
+        if len(ids) > 1:
+            raise TypeError(f"handle is registered more than once: use an id of {sorted(ids)}")
+        return ids[0]
+
+    def get(self, capability: object) -> Enrolled:
+        """Return a capability by id or handle.
+
+        Raises:
+            CapabilityError: CAPABILITY_NOT_FOUND.
+        """
+        id_ = capability if isinstance(capability, str) else self.id_of(capability)
+        found = self._enrolled.get(id_)
+        if found is None:
+            raise CapabilityError(ErrorCode.CAPABILITY_NOT_FOUND)
+        return found
+
+    def plan_of(self, id_: str) -> Plan:
+        """Return the plan that an exposed call of a registered capability runs."""
+        return self._real[id_]
+
+    def composed(self) -> tuple[Composed, ...]:
+        """Return every capability as it was composed, in order of registration."""
+        return tuple(self._composed.values())
+
+    def enrolled(self) -> tuple[Enrolled, ...]:
+        """Return every capability, in order of registration."""
+        return tuple(self._enrolled.values())

@@ -1,0 +1,109 @@
+"""Reading errors that may lie, and the only way to change a field of one: a stamped copy.
+
+Nothing here decides what an error means or what may be shown.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Any, Final, cast
+
+from capgate.errors.codes import Effect, ErrorCode, FailureStage
+from capgate.errors.error import CapabilityError, Record, rebuild
+from capgate.errors.foreign import contained
+
+_NONE: Final = type(None)
+# One entry for each field of Record but `details`, which is checked where it is copied.
+_TYPES: Final[tuple[tuple[type, ...], ...]] = (
+    (ErrorCode,),
+    (str,),
+    (FailureStage,),
+    (bool,),
+    (bool,),
+    (str, _NONE),
+    (Effect,),
+    (str, _NONE),
+    (str, _NONE),
+    (bool,),
+    (bool,),
+)
+
+# Read through the type machinery itself: a hostile class or metaclass cannot answer instead.
+_read_mro: Final = vars(type)["__mro__"].__get__
+_read_vars: Final = vars(type)["__dict__"].__get__
+_read_record: Final = vars(CapabilityError)["_record"].__get__
+_OWN: Final = frozenset(
+    {
+        *(name for name in vars(CapabilityError) if not name.startswith("__")),
+        *("__getattribute__", "__dict__", "__notes__"),
+        *("__cause__", "__context__", "__suppress_context__", "__traceback__"),
+    }
+)
+
+
+def mro_of(kind: type) -> tuple[type, ...]:
+    """The real method resolution order of a class, whatever its metaclass says."""
+    return cast("tuple[type, ...]", _read_mro(kind))
+
+
+def record_of(error: object) -> Record | None:
+    """The fields of a `CapabilityError` that can be trusted, or None.
+
+    An object that only claims the class, a subclass that answers for a field, and a record with
+    values of the wrong type are not trusted. No code of the object runs.
+    """
+    kind = type(error)
+    if not issubclass(kind, CapabilityError):
+        return None
+    added = takewhile(lambda base: base is not CapabilityError, mro_of(kind))
+    if any(_OWN & _read_vars(base).keys() for base in added):
+        return None
+    record = contained(lambda: _read_record(error))
+    return record if _is_sound(record) else None
+
+
+def _is_sound(record: object) -> bool:
+    if type(record) is not Record:
+        return False
+    return all(type(field) in kinds for field, kinds in zip(record, _TYPES, strict=False))
+
+
+def is_own(error: object) -> bool:
+    """Is it exactly a `CapabilityError`, with fields of the right types?"""
+    return type(error) is CapabilityError and record_of(error) is not None
+
+
+def stamp(
+    error: CapabilityError,
+    *,
+    execution_id: str | None = None,
+    stage: FailureStage | None = None,
+    effect: Effect | None = None,
+    approval_id: str | None = None,
+    public_details: bool | None = None,
+) -> CapabilityError:
+    """A copy with these fields replaced; None keeps a field.
+
+    Cause, context, traceback and notes are kept. The result is exactly a `CapabilityError`.
+
+    Raises:
+        TypeError: the error's own fields cannot be trusted.
+    """
+    record = record_of(error)
+    if record is None:
+        raise TypeError("not a CapabilityError with readable fields")
+    changes: dict[str, Any] = {
+        "execution_id": execution_id,
+        "stage": stage,
+        "effect": effect,
+        "approval_id": approval_id,
+        "public_details": public_details,
+    }
+    wanted = {name: value for name, value in changes.items() if value is not None}
+    copy = rebuild(CapabilityError, record._replace(**wanted))
+    for note in contained(lambda: [*map(str, error.__notes__)]) or ():
+        copy.add_note(note)
+    copy.__cause__ = error.__cause__
+    copy.__context__ = error.__context__
+    copy.__suppress_context__ = error.__suppress_context__
+    return copy.with_traceback(error.__traceback__)

@@ -1,0 +1,54 @@
+"""Stage 7: does this call need somebody's yes? The asking itself is in `gate.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from capgate.errors import FailureStage
+from capgate.pipeline.gate import Gate, requirement_of, requirement_of_rule
+from capgate.pipeline.stage import CoreStage, CoreStep, Skip
+from capgate.policies import in_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from capgate.approvals import Requirement
+    from capgate.call import Call
+    from capgate.pipeline.enrolled import Enrolled
+    from capgate.pipeline.runtime import Runtime
+
+
+class Approval(CoreStage):
+    """Suspends a call that a policy, or the capability itself, wants approved.
+
+    On resume nothing runs here: the grant was checked with the record it came from, and
+    `Execution` spends it.
+    """
+
+    name = FailureStage.APPROVAL.value
+    failure_stage = FailureStage.APPROVAL
+    enforces = "approval"
+
+    def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep | Skip:
+        """Bind the capability's own rule; policies add theirs at each call."""
+        rule = capability.definition.approval
+        static = () if rule is None else (requirement_of_rule(rule, capability.view.title),)
+        policies = in_phase("invocation", runtime.policies, capability.definition.policies)
+        if not static and not policies:
+            return Skip("the capability has no approval rule and no policy could ask for one")
+        asking = _Asking(Gate(capability, runtime), static)
+        return CoreStep(asking.run, None, "its own rule" if static else "if a policy asks")
+
+
+class _Asking:
+    __slots__ = ("_gate", "_static")
+
+    def __init__(self, gate: Gate, static: tuple[Requirement, ...]) -> None:
+        self._gate = gate
+        self._static = static
+
+    def run(self, call: Call) -> Awaitable[None] | None:
+        if not self._static and not call.requirements:
+            return None
+        asked = tuple(requirement_of(decision) for decision in call.requirements)
+        return self._gate.ask(call, (*self._static, *asked))

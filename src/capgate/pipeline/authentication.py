@@ -1,0 +1,91 @@
+"""Stage 4: is there an identity, and is it well formed? Resolving it is in `identity.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from capgate.call import Actor, capture
+from capgate.call import call_bounded
+from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.pipeline.identity import identify
+from capgate.pipeline.stage import CoreStage, CoreStep
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from capgate.call import Call
+    from capgate.pipeline.enrolled import Enrolled
+    from capgate.pipeline.runtime import Runtime
+
+
+class Authentication(CoreStage):
+    """Judges the identity that was captured at entry or that the credentials prove."""
+
+    name = FailureStage.AUTHENTICATION.value
+    failure_stage = FailureStage.AUTHENTICATION
+
+    def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
+        """Bind to the capability's access: only a public one takes a missing actor."""
+        judge = _Judge(runtime, public=capability.view.access == "public")
+        return CoreStep(judge.run, judge.resume, "an identity is present and well formed")
+
+
+class _Judge:
+    __slots__ = ("_public", "_runtime")
+
+    def __init__(self, runtime: Runtime, *, public: bool) -> None:
+        self._runtime = runtime
+        self._public = public
+
+    def run(self, call: Call) -> Awaitable[None] | None:
+        if call.identity is not None:
+            return None
+        pending = identify(call, self._runtime)
+        if pending is not None:
+            return self._after(pending, call)
+        return self._judge(call)
+
+    async def _after(self, pending: Awaitable[None], call: Call) -> None:
+        await pending
+        self._judge(call)
+
+    def _judge(self, call: Call) -> None:
+        error = call.identity_error
+        if error is not None:
+            if not isinstance(error, CapabilityError):
+                error = _unauthenticated(call, error)
+            if error.code is ErrorCode.UNAUTHENTICATED:
+                call.denial = "unauthenticated"
+            raise error
+        if call.identity is None:
+            if not self._public:
+                raise _unauthenticated(call, None)
+            call.identity = call.actor = Actor.anonymous()
+
+    async def resume(self, call: Call) -> None:
+        """Establish the original requester as of today."""
+        if call.identity is not None:
+            return
+        record = call.approval
+        if record is None:
+            raise LookupError("resume without an approval record")
+        load = self._runtime.approvals.load_actor
+        actor: Actor | None = record.actor
+        if load is not None:
+            seconds = self._runtime.policy_timeout
+            try:
+                actor = await call_bounded(load, record.actor, seconds=seconds)
+            except Exception as error:
+                raise CapabilityError(
+                    ErrorCode.INTERNAL_ERROR, stage=FailureStage.AUTHENTICATION
+                ) from error
+        if actor is None:
+            raise _unauthenticated(call, None)
+        call.identity = call.actor = capture(actor)
+
+
+def _unauthenticated(call: Call, cause: BaseException | None) -> CapabilityError:
+    call.denial = "unauthenticated"
+    error = CapabilityError(ErrorCode.UNAUTHENTICATED)
+    error.__cause__ = cause
+    return error

@@ -1,0 +1,83 @@
+"""Stage 5: may this actor call this capability? The access rule, then the engine's authorizer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from capgate.capability import AccessRequest
+from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.pipeline.stage import CoreRun, CoreStage, CoreStep, Skip
+from capgate.policies import ask_rule, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from capgate.call import Call
+    from capgate.capability import AccessRule
+    from capgate.pipeline.enrolled import Enrolled
+    from capgate.pipeline.runtime import Runtime
+
+
+class Authorization(CoreStage):
+    """Asks the capability's access rule, then `Engine(authorize=…)`."""
+
+    name = FailureStage.AUTHORIZATION.value
+    failure_stage = FailureStage.AUTHORIZATION
+    enforces = "access"
+
+    def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep | Skip:
+        """Bind the rules that apply."""
+        access = capability.view.access
+        rules: list[AccessRule] = [] if isinstance(access, str) else [access]
+        if runtime.authorize is not None:
+            rules.append(runtime.authorize)
+        if rules:
+            seconds = runtime.policy_timeout
+            asking = _Asking(tuple(rules), seconds, known=access == "authenticated")
+            return _same(asking.run, f"{len(rules)} access rule(s), {seconds:g} s each")
+        if access == "public":
+            return Skip("public, and the engine has no authorizer")
+        return _same(_refuse_anonymous, "any authenticated actor")
+
+
+def _same(run: CoreRun, detail: str) -> CoreStep:
+    return CoreStep(run, run, detail)
+
+
+def _refuse_anonymous(call: Call) -> None:
+    if call.actor.kind == "anonymous":
+        call.denial = "unauthenticated"
+        raise CapabilityError(ErrorCode.UNAUTHENTICATED)
+
+
+class _Asking:
+    __slots__ = ("_known", "_rules", "_seconds")
+
+    def __init__(self, rules: tuple[AccessRule, ...], seconds: float, *, known: bool) -> None:
+        self._rules = rules
+        self._seconds = seconds
+        self._known = known
+
+    async def run(self, call: Call) -> None:
+        try:
+            if self._known and call.actor.kind == "anonymous":
+                raise refused(call.actor)  # noqa: TRY301  one place names the denial
+            for rule in self._rules:
+                pending = ask_rule(rule, _request(call), self._seconds)
+                if pending is not None:
+                    await pending
+        except CapabilityError as error:
+            anonymous = error.code is ErrorCode.UNAUTHENTICATED
+            call.denial = "unauthenticated" if anonymous else "forbidden"
+            raise
+
+
+def _request(call: Call) -> AccessRequest:
+    return AccessRequest(
+        capability_id=call.capability_id,
+        surface=call.surface,
+        actor=call.actor,
+        deps=call.deps,
+        input=call.copy_input(),
+        arguments=call.arguments(),
+    )

@@ -1,0 +1,150 @@
+"""Idempotency keys: claiming one before the approval gate, and settling it with the outcome."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from capgate.approvals import ApprovalStatus
+from capgate.call import Overrun, Stray, bounded
+from capgate.errors import CapabilityError, Effect, ErrorCode, FailureStage
+from capgate.idempotency import (
+    Claim,
+    Claimed,
+    Conflict,
+    InFlight,
+    Replay,
+    StoredOutcome,
+    Suspended,
+    scoped_key,
+    store_error,
+)
+from capgate.pipeline.gate import Suspend
+from capgate.pipeline.input_validation import hash_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from capgate.call import Call
+    from capgate.pipeline.runtime import Runtime
+
+Answer = TypeVar("Answer")
+
+TTL: Final = timedelta(hours=24)
+_ATTEMPTS: Final = 3
+
+
+class Replayed(Exception):  # noqa: N818  not a failure: how a stage says the outcome is known
+    """The call's key already has an outcome; the call's record holds it."""
+
+
+async def claim(call: Call, runtime: Runtime) -> None:
+    """Claim the caller's key, or end the call with what became of its first use.
+
+    Raises:
+        Replayed: The first call ended; its outcome stands.
+        Suspend: The first call waits for approval; so does this one.
+        CapabilityError: IDEMPOTENCY_CONFLICT, or INTERNAL_ERROR at stage policy when the store
+            failed.
+    """
+    digest = hash_of(call)
+    if digest is None:
+        raise CapabilityError(ErrorCode.IDEMPOTENCY_CONFLICT, reason="no canonical input")
+    key = scoped_key(call.capability_id, call.actor, call.request.idempotency_key or "")
+    for _ in range(_ATTEMPTS):
+        answer = await begin(call, runtime, key, digest)
+        if isinstance(answer, Claimed):
+            call.claim_key = key
+            return
+        if isinstance(answer, Replay):
+            call.replay = answer.outcome
+            raise Replayed
+        if isinstance(answer, Suspended):
+            await _follow(call, runtime, key, answer)
+        elif isinstance(answer, InFlight | Conflict):
+            raise CapabilityError(
+                ErrorCode.IDEMPOTENCY_CONFLICT, retryable=isinstance(answer, InFlight)
+            )
+    raise CapabilityError(ErrorCode.IDEMPOTENCY_CONFLICT, retryable=True)
+
+
+async def _follow(call: Call, runtime: Runtime, key: str, answer: Suspended) -> None:
+    """Wait with the first call, or free the key of an approval that came to nothing."""
+    record = await runtime.desk.get(answer.approval_id)
+    if record.status in {ApprovalStatus.PENDING, ApprovalStatus.APPROVED}:
+        call.suspended = record
+        raise Suspend
+    if record.status is ApprovalStatus.CONSUMED:
+        raise CapabilityError(ErrorCode.IDEMPOTENCY_CONFLICT, retryable=True)
+    await ask_store(runtime, runtime.idempotency.release(key, answer.execution_id))
+
+
+async def begin(call: Call, runtime: Runtime, key: str, digest: str) -> Claim:
+    """Ask the store for the key."""
+    now = runtime.clock.now()
+    return await ask_store(
+        runtime, runtime.idempotency.begin(key, digest, call.execution_id, now, TTL)
+    )
+
+
+async def ask_store(runtime: Runtime, question: Awaitable[Answer]) -> Answer:
+    """Ask the store, in bounded time; an outage is nobody's conflict."""
+    try:
+        return await bounded(question, runtime.policy_timeout)
+    except (Overrun, Stray, Exception) as error:
+        raise CapabilityError(
+            ErrorCode.INTERNAL_ERROR, stage=FailureStage.POLICY, retryable=True
+        ) from error
+
+
+async def settle(call: Call, runtime: Runtime, error: CapabilityError | None, *, idempotent: bool) -> None:
+    """Keep the outcome under the call's key, or free it; the call is over."""
+    key = call.claim_key
+    if key is None:
+        return
+    store = runtime.idempotency
+    if call.suspended is not None and error is None:
+        await ask_store(
+            runtime, store.suspend(key, call.suspended.id, execution_id=call.execution_id)
+        )
+    elif _frees(call, error, idempotent=idempotent):
+        await _free(call, runtime, key)
+    else:
+        await ask_store(runtime, store.complete(key, _stored(call, error)))
+
+
+def _frees(call: Call, error: CapabilityError | None, *, idempotent: bool) -> bool:
+    if error is None:
+        return False
+    return call.effect is Effect.NONE or (call.effect is Effect.UNKNOWN and idempotent)
+
+
+async def _free(call: Call, runtime: Runtime, key: str) -> None:
+    """Release the key; a resumed call first asks who holds it."""
+    holder = call.execution_id
+    if call.resumed:
+        if call.approval is None or not call.spent:
+            return
+        answer = await begin(call, runtime, key, call.approval.input_hash)
+        holder = answer.execution_id if isinstance(answer, Suspended) else holder
+    await ask_store(runtime, runtime.idempotency.release(key, holder))
+
+
+def _stored(call: Call, error: CapabilityError | None) -> StoredOutcome:
+    if error is None:
+        return StoredOutcome(
+            call.execution_id,
+            "completed",
+            output=call.output_json,
+            effect=call.effect.value,
+            attempts=call.attempts,
+            late=call.late,
+        )
+    stopped = error.code in {ErrorCode.TIMEOUT, ErrorCode.CANCELLED}
+    return StoredOutcome(
+        call.execution_id,
+        "cancelled" if stopped else "failed",
+        error=store_error(error),
+        effect=call.effect.value,
+        attempts=call.attempts,
+    )

@@ -1,0 +1,83 @@
+"""Stage 2: does the capability exist for this caller, here? What refuses looks like what is missing.
+
+An unknown id and a surface that is not exposed never get this far: their plan is a refusal. This
+file holds that refusal and the policies of the discovery phase.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.pipeline.identity import identify
+from capgate.pipeline.stage import CoreRun, CoreStage, CoreStep, Skip
+from capgate.policies import PolicyBatch, Ruling, Verdict, in_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from capgate.call import Call
+    from capgate.pipeline.enrolled import Enrolled
+    from capgate.pipeline.runtime import Runtime
+
+_DENIALS = {
+    Verdict.HIDE: "hidden",
+    Verdict.DENY: "policy-denied",
+    Verdict.ERROR: "policy-failed",
+}
+
+
+class Discovery(CoreStage):
+    """Conceals what a discovery-phase policy hides, denies or breaks on."""
+
+    name = FailureStage.DISCOVERY.value
+    failure_stage = FailureStage.DISCOVERY
+
+    def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep | Skip:
+        """Bind the policies of the discovery phase."""
+        policies = in_phase("discovery", runtime.policies, capability.definition.policies)
+        if not policies:
+            return Skip("no policy runs at discovery; exposure is part of the plan")
+        batch = PolicyBatch(
+            policies, "discovery", seconds=runtime.policy_timeout, clock=runtime.clock
+        )
+        concealing = _Concealing(batch, runtime)
+        return CoreStep(concealing.run, concealing.run, f"policies: {', '.join(batch.names)}")
+
+
+class _Concealing:
+    __slots__ = ("_batch", "_runtime")
+
+    def __init__(self, batch: PolicyBatch, runtime: Runtime) -> None:
+        self._batch = batch
+        self._runtime = runtime
+
+    async def run(self, call: Call) -> None:
+        pending = identify(call, self._runtime)
+        if pending is not None:
+            await pending
+        ruling = self._batch.rule(call)
+        if not isinstance(ruling, Ruling):
+            ruling = await ruling
+        call.decisions += ruling.records
+        denial = _DENIALS.get(ruling.verdict)
+        if denial is not None:
+            call.deny_reason = ruling.decision.reason if ruling.decision else None
+            raise concealed(call, denial, ruling.first_broken())
+
+
+def concealed(call: Call, denial: str, cause: BaseException | None = None) -> CapabilityError:
+    """Return the one refusal that stands for unknown, unexposed and hidden alike."""
+    call.denial = denial
+    error = CapabilityError(ErrorCode.CAPABILITY_NOT_FOUND)
+    error.__cause__ = cause
+    return error
+
+
+def refuse_as(denial: str) -> CoreRun:
+    """Return the step of a plan that refuses: nothing is known, or nothing is exposed, here."""
+
+    def refuse(call: Call) -> Awaitable[None] | None:
+        raise concealed(call, denial)
+
+    return refuse

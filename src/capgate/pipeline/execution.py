@@ -1,0 +1,137 @@
+"""Stage 8: the handler, and everything that must stand right before it.
+
+In order: execution-phase policies, limits, the grant is spent, `capability.started`, then the
+handler inside its scope, with retries. Whatever can refuse comes before the grant is spent; if
+the handler is not reached after that, the grant is given back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from capgate.approvals import covers
+from capgate.call import Interrupted, Stray, Overrun, bounded, stopped
+from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.pipeline.attempt import Attempt
+from capgate.pipeline.evidence import frozen
+from capgate.pipeline.gate import Gate, requirement_of
+from capgate.pipeline.grant import release_grant, spend_grant
+from capgate.pipeline.policy import enforce
+from capgate.pipeline.retrying import Retrying
+from capgate.pipeline.slots import Slots
+from capgate.pipeline.stage import CoreStage, CoreStep
+from capgate.policies import PolicyBatch, Ruling, in_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from capgate.call import Call
+    from capgate.pipeline.enrolled import Enrolled
+    from capgate.pipeline.runtime import Runtime
+
+_FIRST: Final = frozen(attempt=1)
+
+
+class Execution(CoreStage):
+    """Runs the handler; it cannot be removed."""
+
+    name = FailureStage.EXECUTION.value
+    failure_stage = FailureStage.EXECUTION
+
+    def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
+        """Bind the handler, its limits, timeout and retries."""
+        executing = _Executing(capability, runtime)
+        return CoreStep(executing.run, executing.run, executing.describe())
+
+
+class _Executing:
+    __slots__ = ("_attempt", "_batch", "_gate", "_places", "_retrying", "_runtime")
+
+    def __init__(self, capability: Enrolled, runtime: Runtime) -> None:
+        policies = in_phase("execution", runtime.policies, capability.definition.policies)
+        self._batch = PolicyBatch(
+            policies, "execution", seconds=runtime.policy_timeout, clock=runtime.clock
+        )
+        self._gate = Gate(capability, runtime)
+        self._attempt = Attempt(capability, runtime)
+        retry = capability.definition.retry
+        self._retrying = None if retry is None else Retrying(self._attempt, retry, runtime)
+        own = capability.definition.max_concurrency
+        slots = (runtime.places, None if own is None else Slots(own, runtime.limits.max_queue))
+        self._places = tuple(each for each in slots if each is not None)
+        self._runtime = runtime
+
+    def describe(self) -> str:
+        parts = [f"timeout {self._attempt.timeout:g} s an attempt"]
+        if self._batch:
+            parts.insert(0, f"policies: {', '.join(self._batch.names)}")
+        if self._places:
+            parts.append("limited concurrency")
+        if self._retrying is not None:
+            parts.append(self._retrying.describe())
+        return "; ".join(parts)
+
+    async def run(self, call: Call) -> None:
+        if self._batch:
+            await self._ask_policies(call)
+        if self._places:
+            await self._take_places(call)
+        try:
+            await self._execute(call)
+        finally:
+            if call.spent and not call.entered:
+                await call.watch.shielded(release_grant(call, self._runtime))
+            if call.places:
+                call.take_places()()
+
+    async def _execute(self, call: Call) -> None:
+        if stopped(call):
+            raise Interrupted
+        gated = True
+        if call.approval is not None:
+            await spend_grant(call, self._runtime)
+            gated = False
+        started = self._start(call)
+        if started is not None:
+            await started
+            gated = False
+        call.attempts = 1
+        if self._retrying is None:
+            await self._attempt.once(call, gated=gated)
+        else:
+            await self._retrying.run(call, gated=gated)
+
+    def _start(self, call: Call) -> Awaitable[None] | None:
+        evidence = self._runtime.evidence
+        if not evidence.active:
+            return None
+        approval = call.approval
+        data = _FIRST if approval is None else frozen(attempt=1, approval_id=approval.id)
+        if evidence.strict:
+            return evidence.start_strictly(call, data)
+        noted = evidence.note("capability.started", call, data)
+        return None if noted is None else call.watch.shielded(noted)
+
+    async def _ask_policies(self, call: Call) -> None:
+        ruling = self._batch.rule(call)
+        if not isinstance(ruling, Ruling):
+            ruling = await ruling
+        before = call.requirements
+        enforce(call, ruling)
+        asked = (requirement_of(decision) for decision in call.requirements[len(before) :])
+        granted = call.approval
+        missing = tuple(each for each in asked if granted is None or not covers(granted, each))
+        if missing:
+            await self._gate.ask(call, missing)
+
+    async def _take_places(self, call: Call) -> None:
+        for slots in self._places:
+            try:
+                await bounded(slots.acquire(), self._attempt.timeout)
+            except CapabilityError as error:
+                if error.code is ErrorCode.RATE_LIMITED:
+                    call.denial = "rate-limited"
+                raise
+            except (Overrun, Stray) as error:
+                raise CapabilityError(ErrorCode.TIMEOUT) from error
+            call.places = (*call.places, slots.release)

@@ -1,0 +1,212 @@
+"""Asking for approval: the record is made, proven restorable, stored, and the call suspends.
+
+Nobody decides here, except that an inline handler may answer within the call, through the same
+desk and under the same rules as everybody.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from capgate.approvals import (
+    ApprovalDecision,
+    ApprovalRecord,
+    ApprovalStatus,
+    MergedRequirement,
+    Requirement,
+    bind,
+    merge,
+)
+from capgate.call import Interrupted, Overrun, Stray, bounded, call_bounded, stopped
+from capgate.capability import ContractViolation, input_hash
+from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.pipeline.evidence import frozen
+
+if TYPE_CHECKING:
+    from capgate.call import Call
+    from capgate.capability import ApprovalRule
+    from capgate.pipeline.enrolled import Enrolled
+    from capgate.errors import JSON
+    from capgate.pipeline.runtime import Runtime
+    from capgate.policies import Decision
+
+
+class Suspend(Exception):  # noqa: N818  not a failure: how a stage says the call waits
+    """The call waits for the approval that the call's record now names."""
+
+
+def requirement_of(decision: Decision) -> Requirement:
+    """Return what a policy's decision demands."""
+    return Requirement(
+        reason=decision.reason or "",
+        type=decision.type,
+        expires_in=decision.expires_in,
+        approvers=decision.approvers,
+        allow_self=decision.allow_self,
+    )
+
+
+def requirement_of_rule(rule: ApprovalRule, title: str) -> Requirement:
+    """Return what the capability itself demands."""
+    return Requirement(
+        reason=rule.reason or f"{title} needs approval.",
+        type=rule.type,
+        expires_in=rule.expires_in,
+        approvers=rule.approvers,
+        allow_self=rule.allow_self,
+        quorum=rule.quorum,
+    )
+
+
+class Gate:
+    """Asks for the approval of one capability's calls."""
+
+    __slots__ = ("_capability", "_contract", "_runtime")
+
+    def __init__(self, capability: Enrolled, runtime: Runtime) -> None:
+        """Bind to the capability's contract."""
+        self._capability = capability
+        self._contract = capability.definition.contract
+        self._runtime = runtime
+
+    async def ask(self, call: Call, requirements: tuple[Requirement, ...]) -> None:
+        """Return when the call may go on, because an inline handler approved it.
+
+        Raises:
+            Suspend: The request is stored and waits.
+            Interrupted: The call has been stopped.
+            CapabilityError: APPROVAL_UNSERIALIZABLE_INPUT, APPROVAL_UNAVAILABLE, or what an
+                inline answer ran into.
+        """
+        if stopped(call):
+            raise Interrupted
+        record = await self._record(call, requirements)
+        if call.dry_run:
+            call.suspended = record
+            raise Suspend
+        await self._runtime.desk.store.create(record)
+        await self._answer_inline(call, record)
+
+    async def _record(
+        self, call: Call, requirements: tuple[Requirement, ...]
+    ) -> ApprovalRecord:
+        merged = merge(requirements, default_window=self._runtime.approval_window)
+        plain, digest = self._prove(call)
+        call.input_hash = digest
+        draft = self._draft(call, merged, plain, digest)
+        shown = await self._shown(plain)
+        draft = replace(draft, shown_input=shown)
+        try:
+            return replace(draft, binding=bind(draft, self._runtime.approvals.keys))
+        except (TypeError, ValueError) as error:
+            raise CapabilityError(ErrorCode.APPROVAL_UNSERIALIZABLE_INPUT) from error
+
+    def _prove(self, call: Call) -> tuple[JSON, str]:
+        """Show now that resume will get exactly this value, so that it is no surprise later."""
+        try:
+            plain = self._contract.prove_input(call.value)
+            return plain, input_hash(plain)
+        except (ContractViolation, ValueError) as error:
+            raise CapabilityError(ErrorCode.APPROVAL_UNSERIALIZABLE_INPUT) from error
+
+    def _draft(
+        self, call: Call, merged: MergedRequirement, plain: JSON, digest: str
+    ) -> ApprovalRecord:
+        view = self._capability.view
+        now = self._runtime.clock.now()
+        granted = call.approval
+        return ApprovalRecord(
+            id=self._runtime.new_id("apr"),
+            capability_id=call.capability_id,
+            surface=call.surface,
+            actor=call.actor,
+            input=plain,
+            shown_input=None,
+            input_hash=digest,
+            contract=view.fingerprint,
+            reasons=merged.reasons,
+            types=tuple(dict.fromkeys((*(granted.types if granted else ()), *merged.types))),
+            risk=view.risk,
+            side_effect=view.side_effect,
+            correlation_id=call.correlation_id,
+            requested_at=now,
+            expires_at=now + timedelta(seconds=merged.expires_in),
+            approver_rules=tuple(
+                self._runtime.rulebook.register(rule, owner=call.capability_id)
+                for rule in merged.rules
+            ),
+            allow_self=merged.allow_self,
+            quorum=merged.quorum,
+            idempotency_key=call.claim_key,
+        )
+
+    async def _shown(self, plain: JSON) -> JSON:
+        redact = self._capability.definition.redact
+        if redact is None or redact.approval_input is None:
+            return plain
+        copy = deepcopy(plain)
+        try:
+            return await call_bounded(
+                redact.approval_input, copy, seconds=self._runtime.policy_timeout
+            )
+        except (Overrun, Stray, Exception) as error:
+            raise CapabilityError(
+                ErrorCode.INTERNAL_ERROR, stage=FailureStage.APPROVAL
+            ) from error
+
+    async def _answer_inline(self, call: Call, record: ApprovalRecord) -> None:
+        decision = await self._ask_inline(record)
+        suspended = decision is None or record.quorum > 1
+        await self._tell(call, record, suspended=suspended)
+        if decision is not None:
+            desk = self._runtime.desk
+            answer = desk.approve if decision.approved else desk.reject
+            record = await answer(record.id, by=decision.by, comment=decision.comment)
+            if record.status is ApprovalStatus.APPROVED:
+                call.approval = record
+                return
+            if record.status is ApprovalStatus.REJECTED:
+                raise CapabilityError(ErrorCode.APPROVAL_REJECTED)
+        call.suspended = record
+        raise Suspend
+
+    async def _ask_inline(self, record: ApprovalRecord) -> ApprovalDecision | None:
+        """Ask the handler; a late, broken or malformed answer is no answer."""
+        handler = self._runtime.approvals.handler
+        if handler is None:
+            return None
+        seconds = (record.expires_at - record.requested_at).total_seconds()
+        try:
+            decision = await bounded(handler(record.copy()), seconds)
+        except (Overrun, Stray, Exception) as error:
+            self._report(error)
+            return None
+        if decision is not None and not isinstance(decision, ApprovalDecision):
+            self._report(TypeError(f"an approval handler answered {type(decision).__name__}"))
+            return None
+        return decision
+
+    def _report(self, cause: BaseException) -> None:
+        error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=FailureStage.APPROVAL)
+        error.__cause__ = cause
+        self._runtime.report(error)
+
+    async def _tell(self, call: Call, record: ApprovalRecord, *, suspended: bool) -> None:
+        call.told_suspended = suspended
+        noted = self._runtime.evidence.note(
+            "capability.approval_requested",
+            call,
+            frozen(
+                approval_id=record.id,
+                reasons=record.reasons,
+                types=record.types,
+                expires_at=record.expires_at.isoformat(),
+                suspended=suspended,
+                policy_decisions=call.decisions,
+            ),
+        )
+        if noted is not None:
+            await noted

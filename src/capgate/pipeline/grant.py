@@ -1,0 +1,46 @@
+"""The single-use yes: spent right before the handler, given back if the handler is not reached."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from capgate.call import Interrupted, stopped
+from capgate.errors import CapabilityError
+
+if TYPE_CHECKING:
+    from capgate.call import Call
+    from capgate.pipeline.runtime import Runtime
+
+
+async def spend_grant(call: Call, runtime: Runtime) -> None:
+    """Consume the approval, atomically, for this execution.
+
+    Raises:
+        CapabilityError: Somebody else spent it, it expired, or the store failed.
+    """
+    if call.approval is None:
+        return
+    # Noted first: if the answer of the store is lost, the spending may have happened.
+    call.spent = True
+    try:
+        call.approval = await runtime.desk.store.consume(
+            call.approval.id, call.execution_id, runtime.clock.now()
+        )
+    except CapabilityError as error:
+        call.spent = error.code.value == "APPROVAL_UNAVAILABLE"
+        raise
+    if stopped(call):
+        raise Interrupted
+
+
+async def release_grant(call: Call, runtime: Runtime) -> None:
+    """Give the approval back; if that fails too it stays spent, and the error says so."""
+    if call.approval is None:
+        return
+    try:
+        await runtime.desk.store.release(call.approval.id, call.execution_id)
+    except CapabilityError as error:
+        call.burnt = True
+        runtime.report(error)
+    else:
+        call.spent = False

@@ -1,0 +1,99 @@
+"""Stage 3: the claimed input becomes the one value that executes.
+
+On resume the value is restored from the approved record instead, after the record's own checks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from capgate.approvals import check_resumable, intact
+from capgate.capability import ContractViolation, input_hash
+from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.pipeline.identity import identify
+from capgate.pipeline.stage import CoreStage, CoreStep
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from capgate.approvals import ApprovalRecord
+    from capgate.call import Call
+    from capgate.pipeline.enrolled import Enrolled
+    from capgate.pipeline.runtime import Runtime
+
+
+class InputValidation(CoreStage):
+    """Validates against the contract and the JSON boundary."""
+
+    name = FailureStage.INPUT_VALIDATION.value
+    failure_stage = FailureStage.INPUT_VALIDATION
+
+    def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
+        """Bind the contract."""
+        validating = _Validating(capability, runtime)
+        return CoreStep(validating.run, validating.restore, "input contract and JSON boundary")
+
+
+class _Validating:
+    __slots__ = ("_capability", "_contract", "_public", "_runtime", "_validate")
+
+    def __init__(self, capability: Enrolled, runtime: Runtime) -> None:
+        self._capability = capability
+        self._contract = capability.definition.contract
+        self._validate = capability.definition.contract.validate_input
+        self._public = capability.view.access == "public"
+        self._runtime = runtime
+
+    def run(self, call: Call) -> Awaitable[None] | None:
+        try:
+            call.value = self._validate(call.request.input)
+        except ContractViolation as violation:
+            return self._refuse(call, violation)
+        call.validated = True
+        if self._runtime.hash_inputs:
+            call.input_hash = hash_of(call)
+        return None
+
+    async def _refuse(self, call: Call, violation: ContractViolation) -> None:
+        """Name the issues, but only to a caller that authentication would let through."""
+        pending = identify(call, self._runtime)
+        if pending is not None:
+            await pending
+        details = None
+        if self._public or (call.identity is not None and call.identity.kind != "anonymous"):
+            details = {"issues": violation.issues}
+        raise CapabilityError(ErrorCode.INPUT_INVALID, details=details) from violation
+
+    def restore(self, call: Call) -> None:
+        """Take the approved value: the record must be usable, whole and of today's contract."""
+        record = call.approval
+        if record is None:
+            raise LookupError("resume without an approval record")
+        check_resumable(record, self._runtime.clock.now())
+        self._check_integrity(record)
+        try:
+            call.value = self._contract.restore_input(record.input)
+            restored = input_hash(self._contract.dump_input(call.value))
+        except ContractViolation as violation:
+            raise CapabilityError(ErrorCode.INPUT_INVALID) from violation
+        if restored != record.input_hash:
+            raise CapabilityError(ErrorCode.APPROVAL_INPUT_MISMATCH, reason="restored differently")
+        call.validated = True
+        call.input_hash = record.input_hash
+
+    def _check_integrity(self, record: ApprovalRecord) -> None:
+        config = self._runtime.approvals
+        if not intact(record, config.keys):
+            raise CapabilityError(ErrorCode.APPROVAL_INPUT_MISMATCH, reason="record altered")
+        if config.contract == "exact" and record.contract != self._capability.view.fingerprint:
+            raise CapabilityError(ErrorCode.APPROVAL_INPUT_MISMATCH, reason="contract changed")
+
+
+def hash_of(call: Call) -> str | None:
+    """Return the hash of the validated input, None when it has no canonical form."""
+    if call.form is None:
+        return None
+    try:
+        return input_hash(call.form.dump_input(call.value))
+    except (ContractViolation, ValueError):
+        return None

@@ -1,0 +1,71 @@
+"""Stage 9: the true output against its contract, then redaction, then the contract again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from capgate.call import Overrun, Stray, bounded
+from capgate.capability import ContractViolation
+from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.pipeline.stage import CoreStage, CoreStep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from capgate.call import Argument, Call
+    from capgate.pipeline.enrolled import Enrolled
+    from capgate.pipeline.runtime import Runtime
+
+
+class OutputValidation(CoreStage):
+    """Withholds what breaks the contract; shows what redaction leaves."""
+
+    name = FailureStage.OUTPUT_VALIDATION.value
+    failure_stage = FailureStage.OUTPUT_VALIDATION
+
+    def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
+        """Bind the contract and the redaction."""
+        checking = _Checking(capability, runtime.policy_timeout)
+        detail = "output contract and JSON boundary"
+        return CoreStep(
+            checking.run, checking.run, f"{detail}, redacted" if checking.redacts else detail
+        )
+
+
+class _Checking:
+    __slots__ = ("_redact", "_seconds", "_validate")
+
+    def __init__(self, capability: Enrolled, seconds: float) -> None:
+        redact = capability.definition.redact
+        self._redact: Callable[..., object] | None = None if redact is None else redact.output
+        self._validate = capability.definition.contract.validate_output
+        self._seconds = seconds
+
+    @property
+    def redacts(self) -> bool:
+        return self._redact is not None
+
+    def run(self, call: Call) -> Awaitable[None] | None:
+        try:
+            call.output = self._validate(call.output)
+        except ContractViolation as violation:
+            raise _withheld(call) from violation
+        if self._redact is None:
+            return None
+        return self._redacted(call, self._redact)
+
+    async def _redacted(self, call: Call, redact: Callable[..., object]) -> None:
+        true, call.output = call.output, None
+        try:
+            shown: Argument = redact(true)
+            if isinstance(shown, Awaitable):
+                shown = await bounded(shown, self._seconds)
+            call.output = self._validate(shown)
+        except (Overrun, Stray, Exception) as error:
+            raise _withheld(call) from error
+
+
+def _withheld(call: Call) -> CapabilityError:
+    call.output = None
+    return CapabilityError(ErrorCode.OUTPUT_INVALID)

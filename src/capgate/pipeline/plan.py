@@ -1,0 +1,192 @@
+"""The plan of one capability: all its bound steps, and the loop that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from capgate.call import Invocation, bounded
+from capgate.errors import JSON, CapabilityError, ErrorCode
+from capgate.pipeline.discovery import Discovery, concealed
+from capgate.pipeline.ending import Ending
+from capgate.pipeline.evidence import NO_DATA, frozen
+from capgate.pipeline.execution import Execution
+from capgate.pipeline.stage import Bound, CoreStage, Skip, Stage, Step
+
+if TYPE_CHECKING:
+    from capgate.call import Call
+    from capgate.pipeline.enrolled import Enrolled
+    from capgate.pipeline.runtime import Runtime
+    from capgate.pipeline.stage import CoreRun, Run
+
+
+class _Line(NamedTuple):
+    """One stage as bound: what runs on a fresh call, what on resume, what `describe` says."""
+
+    fresh: Bound | None
+    resumed: Bound | None
+    described: Mapping[str, JSON]
+
+
+class Plan:
+    """How every call of one capability runs, or how every call of nothing is refused."""
+
+    __slots__ = ("_after", "_ending", "_evidence", "_fresh", "_requested", "_resumed")
+    __slots__ += ("_runtime", "capability", "described", "refuses")
+
+    def __init__(
+        self,
+        lines: Iterable[_Line],
+        after: Iterable[_Line],
+        ending: Ending,
+        *,
+        runtime: Runtime,
+        capability: Enrolled | None,
+        refuses: bool = False,
+    ) -> None:
+        """Hold bound steps; use `plan_for` and `plan_refusal`."""
+        before, behind = tuple(lines), tuple(after)
+        self._fresh = tuple(line.fresh for line in before if line.fresh is not None)
+        self._resumed = tuple(line.resumed for line in before if line.resumed is not None)
+        self._after = tuple(line.fresh for line in behind if line.fresh is not None)
+        self.described = tuple(line.described for line in (*before, *behind))
+        self.capability = capability
+        self.refuses = refuses
+        self._runtime = runtime
+        self._ending = ending
+        self._evidence = runtime.evidence
+        view = None if capability is None else capability.view
+        self._requested = (
+            NO_DATA if view is None else frozen(side_effect=view.side_effect, risk=view.risk)
+        )
+
+    async def carry(self, call: Call) -> None:
+        """Run `call` to its one end: afterwards its record holds an output, an error or an approval.
+
+        Raises:
+            BaseException: Only a native cancellation or an exit of the process, after the event.
+        """
+        await self.enter(call)
+        guard = call.guard
+        if guard is None:
+            await self._walk(call, self._resumed if call.resumed else self._fresh)
+        else:
+            with guard.scope:
+                await self._walk(call, self._resumed if call.resumed else self._fresh)
+            call.watch.disarm(guard)
+            guard.rest()
+        if self._after and call.raised is None:
+            await self._walk(call, self._after)
+        await self._ending.settle(call)
+
+    async def enter(self, call: Call) -> None:
+        """Leave evidence that somebody asked, whatever comes of it."""
+        data = self._requested
+        if call.approval_id is not None:
+            data = frozen(**data, approval_id=call.approval_id)
+        noted = self._evidence.note("capability.requested", call, data)
+        if noted is not None:
+            await call.watch.shielded(noted)
+
+    def refusing(self, broken: BaseException) -> Plan:
+        """Return the plan for a call whose dependencies could not be made.
+
+        Where policies of the discovery phase could not be asked, nothing is revealed.
+        """
+        conceals = bool(self._fresh) and self._fresh[0].stage == Discovery.name
+
+        def refuse(call: Call) -> None:
+            if conceals:
+                raise concealed(call, "policy-failed", broken)
+            raise CapabilityError(ErrorCode.INTERNAL_ERROR) from broken
+
+        return plan_refusal(refuse, Execution(), self._runtime, known=self.capability)
+
+    async def _walk(self, call: Call, steps: tuple[Bound, ...]) -> None:
+        """Run steps in order until one raises; what it raised is kept, the scope is left clean."""
+        try:
+            for step in steps:
+                call.step = step
+                pending = step.run(call)
+                if pending is not None:
+                    await pending
+        except BaseException as raised:  # judged by the ending, after the scope is left
+            call.raised = raised
+
+    async def explain(self, call: Call) -> list[tuple[str, str, str | None]]:
+        """Run every stage but execution and what follows it, and tell each one's verdict."""
+        verdicts: list[tuple[str, str, str | None]] = []
+        for step in self._fresh:
+            if step.stage == Execution.name:
+                break
+            await self._walk(call, (step,))
+            if call.raised is not None:
+                verdicts.append((step.stage, *self._ending.verdict(call)))
+                break
+            verdicts.append((step.stage, "passed", None))
+        return verdicts
+
+
+def plan_for(
+    stages: Iterable[Stage], capability: Enrolled, runtime: Runtime
+) -> Plan:
+    """Bind every stage to `capability`."""
+    before: list[_Line] = []
+    after: list[_Line] = []
+    place = before
+    for stage in stages:
+        place.append(_bind(stage, capability, runtime))
+        if isinstance(stage, Execution):
+            place = after
+    ending = Ending(runtime, capability)
+    return Plan(before, after, ending, runtime=runtime, capability=capability)
+
+
+def plan_refusal(
+    refuse: CoreRun, stage: Stage, runtime: Runtime, *, known: Enrolled | None = None
+) -> Plan:
+    """Return the plan of what is unknown or not exposed: it looks the same from outside."""
+    step = Bound(stage.name, stage.failure_stage, refuse, core=True)
+    line = _Line(step, step, frozen(stage=stage.name, runs=True, detail="refuses"))
+    return Plan((line,), (), Ending(runtime, None), runtime=runtime, capability=known, refuses=True)
+
+
+def _bind(stage: Stage, capability: Enrolled, runtime: Runtime) -> _Line:
+    if isinstance(stage, CoreStage):
+        return _bind_core(stage, capability, runtime)
+    step: object = stage.bind(capability.view)
+    if isinstance(step, Skip):
+        return _skipped(stage, step)
+    if not isinstance(step, Step):
+        text = f"stage {stage.name!r}: bind() must return a Step or a Skip"
+        raise TypeError(text)
+    run = _shown(step.run, runtime.policy_timeout)
+    bound = Bound(stage.name, stage.failure_stage, run, core=False)
+    line = frozen(stage=stage.name, runs=True, detail=step.detail or "custom")
+    return _Line(bound, bound if stage.on_resume else None, line)
+
+
+def _bind_core(stage: CoreStage, capability: Enrolled, runtime: Runtime) -> _Line:
+    step = stage.prepare(capability, runtime)
+    if isinstance(step, Skip):
+        return _skipped(stage, step)
+    name, tag = stage.name, stage.failure_stage
+    return _Line(
+        None if step.run is None else Bound(name, tag, step.run, core=True),
+        None if step.resumed is None else Bound(name, tag, step.resumed, core=True),
+        frozen(stage=name, runs=True, detail=step.detail),
+    )
+
+
+def _skipped(stage: Stage, skip: Skip) -> _Line:
+    return _Line(None, None, frozen(stage=stage.name, runs=False, detail=skip.reason))
+
+
+def _shown(run: Run, seconds: float) -> CoreRun:
+    """Give a custom step its read-only view, and bound it in time if it is async."""
+
+    def shown(call: Call) -> Awaitable[None] | None:
+        pending = run(Invocation(call))
+        return None if pending is None else bounded(pending, seconds)
+
+    return shown

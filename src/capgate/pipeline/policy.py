@@ -1,0 +1,92 @@
+"""Stage 6: all policies of the invocation phase, combined; then the idempotency key is claimed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.pipeline.claiming import claim
+from capgate.pipeline.stage import CoreStage, CoreStep
+from capgate.policies import PolicyBatch, Ruling, Verdict, in_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from capgate.call import Call
+    from capgate.pipeline.enrolled import Enrolled
+    from capgate.pipeline.runtime import Runtime
+
+
+class Policy(CoreStage):
+    """Asks every policy, refuses by the strictest answer, then claims the idempotency key."""
+
+    name = FailureStage.POLICY.value
+    failure_stage = FailureStage.POLICY
+    enforces = "policies"
+
+    def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
+        """Bind the engine's policies, then the capability's."""
+        policies = in_phase("invocation", runtime.policies, capability.definition.policies)
+        batch = PolicyBatch(
+            policies, "invocation", seconds=runtime.policy_timeout, clock=runtime.clock
+        )
+        ruling = _Ruling(batch, runtime)
+        if not batch:
+            return CoreStep(ruling.claim, None, "no policy; idempotency key if one is given")
+        return CoreStep(ruling.run, None, f"policies: {', '.join(batch.names)}; idempotency key")
+
+
+class _Ruling:
+    __slots__ = ("_ask", "_runtime")
+
+    def __init__(self, batch: PolicyBatch, runtime: Runtime) -> None:
+        self._ask = batch.rule
+        self._runtime = runtime
+
+    def run(self, call: Call) -> Awaitable[None] | None:
+        ruling = self._ask(call)
+        if not isinstance(ruling, Ruling):
+            return self._run_on(call, ruling)
+        enforce(call, ruling)
+        return self.claim(call)
+
+    async def _run_on(self, call: Call, pending: Awaitable[Ruling]) -> None:
+        enforce(call, await pending)
+        claiming = self.claim(call)
+        if claiming is not None:
+            await claiming
+
+    def claim(self, call: Call) -> Awaitable[None] | None:
+        if call.request.idempotency_key is None or call.dry_run:
+            return None
+        return claim(call, self._runtime)
+
+
+def enforce(call: Call, ruling: Ruling) -> None:
+    """Record a ruling, and refuse where it refuses; what needs approval is left to its stage.
+
+    Raises:
+        CapabilityError: At stage policy, whatever the phase.
+    """
+    call.decisions += ruling.records
+    if ruling.verdict is Verdict.ALLOW:
+        return
+    if ruling.verdict is Verdict.REQUIRE_APPROVAL:
+        call.requirements += ruling.requirements
+        return
+    raise _refusal(call, ruling)
+
+
+def _refusal(call: Call, ruling: Ruling) -> CapabilityError:
+    decision = ruling.decision
+    if ruling.verdict is Verdict.HIDE:
+        call.denial = "hidden"
+        return CapabilityError(ErrorCode.CAPABILITY_NOT_FOUND, stage=FailureStage.POLICY)
+    if ruling.verdict is Verdict.DENY and decision is not None:
+        call.denial = "policy-denied"
+        call.deny_reason = decision.reason
+        return CapabilityError(ErrorCode.POLICY_DENIED, decision.message, reason=decision.reason)
+    call.denial = "policy-failed"
+    error = CapabilityError(ErrorCode.POLICY_FAILED)
+    error.__cause__ = ruling.first_broken()
+    return error

@@ -1,0 +1,120 @@
+"""The recorded calls, played through the real engine, end as recorded."""
+
+import io
+import json
+from dataclasses import dataclass
+
+import pytest
+import structlog
+from rich.console import Console
+
+from capgate.audit import verify_chain
+from examples.support_desk.replay.entry import load_entries
+from examples.support_desk.replay.player import Player
+from examples.support_desk.replay.rig import Rig, build_rig
+from examples.support_desk.screen.boards import unreached
+from examples.support_desk.screen.show import play, report
+
+TERMINAL_EVENTS = {"denied", "approval_requested", "completed", "failed", "cancelled"}
+PRIVATE = ("sample-private-key", ".internal", "no space left", "customer012@", "new@example.com")
+
+
+@dataclass
+class Replay:
+    rig: Rig
+    played: list
+    trail: object
+    log: str
+
+
+@pytest.fixture
+async def replay(tmp_path):
+    """One whole replay, outside any terminal."""
+    log = io.StringIO()
+    structlog.configure(logger_factory=structlog.WriteLoggerFactory(log))
+    rig = build_rig(tmp_path / "audit.jsonl")
+    async with rig.engine:
+        played = await Player(rig).play_all(load_entries(), _nobody)
+    structlog.reset_defaults()
+    return Replay(rig, played, tmp_path / "audit.jsonl", log.getvalue())
+
+
+async def _nobody(_):
+    return None
+
+
+async def test_every_line_ends_as_recorded(replay):
+    """No outcome, code, stage, effect or output differs from the recording."""
+    wrong = [(p.number, p.entry.note, p.problems) for p in replay.played if p.problems]
+    assert wrong == []
+
+
+async def test_every_code_a_caller_can_meet_is_met(replay):
+    """Nothing is missing but what adapters alone raise."""
+    assert unreached(replay.played) == set()
+
+
+async def test_every_execution_has_one_terminal_event(replay):
+    """SI-12: each execution in the audit ends exactly once."""
+    ends = {}
+    for event in replay.rig.events.events:
+        kind = event.type.removeprefix("capability.")
+        inline = kind == "approval_requested" and not event.data["suspended"]
+        if kind in TERMINAL_EVENTS and event.execution_id and not inline:
+            ends.setdefault(event.execution_id, []).append(kind)
+    started = {e.execution_id for e in replay.rig.events.of_type("capability.requested")}
+    assert {key: value for key, value in ends.items() if key in started and len(value) != 1} == {}
+    assert started <= set(ends)
+
+
+async def test_the_trail_holds_and_says_nothing_private(replay):
+    """SI-10: the chain verifies, and no private text is in it."""
+    text = replay.trail.read_text(encoding="utf-8")
+    assert verify_chain(text.splitlines()).ok
+    assert [word for word in PRIVATE if word in text] == []
+
+
+async def test_what_clients_see_says_nothing_private(replay):
+    """SI-9: no private text is in any public error."""
+    public = json.dumps([dict(s.public) for p in replay.played for s in p.seen if s.public])
+    assert [word for word in PRIVATE if word in public] == []
+
+
+async def test_money_moves_as_often_as_was_promised(replay):
+    """Repeats, races and lost answers moved nothing twice."""
+    desk = replay.rig.desk
+    shop = desk.store.tables
+    assert str(shop.payment_of("ord_0002").refunded) == "10.00"
+    assert str(shop.payment_of("ord_0025").refunded) == "288.00"
+    assert str(shop.payment_of("ord_0038").refunded) == "90.00"
+    assert list(map(str, desk.gateway.captured.values())) == ["89.50"]
+
+
+async def test_the_show_is_plain_text_outside_a_terminal(tmp_path):
+    """Tables, timeline and verdicts are printed without control codes, and all is well."""
+    structlog.configure(logger_factory=structlog.WriteLoggerFactory(io.StringIO()))
+    out = io.StringIO()
+    console = Console(file=out, width=100)
+    trail = tmp_path / "audit.jsonl"
+    rig = build_rig(trail)
+    async with rig.engine:
+        played = await play(console, rig, load_entries(), 0.0)
+    structlog.reset_defaults()
+    assert report(console, rig, played, trail=trail, seconds=0.5)
+    text = out.getvalue()
+    assert "\x1b" not in text
+    for part in ("payments.refund", "APPROVAL_CONSUMED", "resumes", "the hash chain holds"):
+        assert part in text
+
+
+async def test_a_wrong_expectation_is_reported(tmp_path):
+    """The replay judges: a line whose expectation is wrong makes the report fail."""
+    structlog.configure(logger_factory=structlog.WriteLoggerFactory(io.StringIO()))
+    first = load_entries()[1]
+    wrong = first.model_copy(
+        update={"expect": first.expect.model_copy(update={"status": "failed"})}
+    )
+    rig = build_rig(tmp_path / "audit.jsonl")
+    played = await Player(rig).play(1, wrong)
+    structlog.reset_defaults()
+    assert played.problems == ("status: expected failed, got completed (completed)",)
