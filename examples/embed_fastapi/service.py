@@ -5,7 +5,7 @@ Run it with any ASGI server: `uvicorn --factory examples.embed_fastapi.service:c
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -26,7 +26,7 @@ def create_app(engine: Engine[None] | None = None) -> FastAPI:
     served = build_engine() if engine is None else engine
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None, None]:
         async with served:  # on shutdown: no new calls, wait, cancel, drain the audit
             yield
 
@@ -70,7 +70,7 @@ Payload: TypeAlias = Annotated[Any, Body()]
 
 
 @asynccontextmanager
-async def _until_disconnect(request: Request) -> AsyncIterator[CancelToken]:
+async def _until_disconnect(request: Request) -> AsyncGenerator[CancelToken, None]:
     """Hold a token that fires when the client goes away."""
     token = CancelToken()
 

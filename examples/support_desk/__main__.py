@@ -9,6 +9,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import TextIO
 
 import anyio
 import structlog
@@ -22,12 +23,18 @@ from examples.support_desk.screen.show import play, report
 def main() -> int:
     """Play, show, and return the exit status: 0 when every line ended as recorded."""
     options = _options()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without these characters shows "?"
-    console = Console(width=None if sys.stdout.isatty() else 100)
+    console = Console(width=None if sys.stdout.isatty() else 100, file=_forgiving_stdout())
     with tempfile.TemporaryDirectory(prefix="support-desk-") as folder:
         good = anyio.run(partial(_replay, console, options, Path(folder)), backend=options.backend)
     return 0 if good else 1
+
+
+def _forgiving_stdout() -> TextIO:
+    """Return stdout such that a terminal without some character shows "?" instead of breaking."""
+    stdout: TextIO = sys.stdout
+    if isinstance(stdout, io.TextIOWrapper):
+        stdout.reconfigure(errors="replace")
+    return sys.stdout
 
 
 def _options() -> argparse.Namespace:

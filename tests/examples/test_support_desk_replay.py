@@ -2,7 +2,10 @@
 
 import io
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import structlog
@@ -15,6 +18,7 @@ from examples.support_desk.replay.rig import Rig, build_rig
 from examples.support_desk.screen.boards import unreached
 from examples.support_desk.screen.show import play, report
 
+ROOT = Path(__file__).parents[2]
 TERMINAL_EVENTS = {"denied", "approval_requested", "completed", "failed", "cancelled"}
 PRIVATE = ("sample-private-key", ".internal", "no space left", "customer012@", "new@example.com")
 
@@ -118,3 +122,17 @@ async def test_a_wrong_expectation_is_reported(tmp_path):
     played = await Player(rig).play(1, wrong)
     structlog.reset_defaults()
     assert played.problems == ("status: expected failed, got completed (completed)",)
+
+
+@pytest.mark.parametrize(("lines", "status"), [(slice(None), 0), (slice(0, 2), 1)])
+def test_the_command_tells_by_its_exit_status(tmp_path, lines, status):
+    """0 when everything is as recorded, 1 when codes are missing; no control codes in a pipe."""
+    calls = (ROOT / "examples/support_desk/calls.jsonl").read_text(encoding="utf-8").splitlines()
+    recorded = tmp_path / "calls.jsonl"
+    recorded.write_text("\n".join(calls[lines]), encoding="utf-8")
+    command = [sys.executable, "-m", "examples.support_desk", "--calls", str(recorded)]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (status, "")
+    assert "\x1b" not in done.stdout

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +101,7 @@ class ShopStore:
         return self._tables
 
     @contextmanager
-    def transaction(self) -> Iterator[Tables]:
+    def transaction(self) -> Generator[Tables, None, None]:
         """Change a draft; it becomes current when the block ends without an exception."""
         with self._writing:
             draft = self._tables.draft()
@@ -110,10 +110,7 @@ class ShopStore:
 
 
 def _table(folder: Path, name: str, kind: type[Row], *, key: str = "id") -> Table[Row]:
+    row: TypeAdapter[Row] = TypeAdapter(kind)
     with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        rows = TypeAdapter(list[kind]).validate_python(list(csv.DictReader(file)))  # type: ignore[valid-type]  # a type chosen at run time
-    return _by_key(rows, key)
-
-
-def _by_key(rows: Iterable[Row], key: str) -> Table[Row]:
-    return Table({str(getattr(row, key)): row for row in rows})
+        rows = [row.validate_python(cells) for cells in csv.DictReader(file)]
+    return Table({str(getattr(each, key)): each for each in rows})

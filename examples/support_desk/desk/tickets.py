@@ -18,6 +18,7 @@ from examples.support_desk.desk.world import Desk
 
 tickets = Library("tickets", "1.0")
 
+
 def fingerprint(content: bytes) -> str:
     """Return what stands for a file wherever inputs are written down."""
     return hashlib.sha256(content).hexdigest()

@@ -32,7 +32,7 @@ class Tracking(TypedDict):
 class Courier:
     """The parcel service; `script` holds answers or failures that come before the usual one."""
 
-    script: deque[Tracking | Exception] = field(default_factory=deque)
+    script: deque[Tracking | Exception] = field(default_factory=deque[Tracking | Exception])
 
     async def locate(self, order: Order) -> Tracking:
         """Say where the parcel of one order is."""
@@ -48,7 +48,7 @@ class Courier:
 class Gateway:
     """The payment provider; one key moves money once, however often it is sent."""
 
-    captured: dict[str, Decimal] = field(default_factory=dict)
+    captured: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
     answers_to_lose: int = 0
 
     async def capture(self, payment: Payment, *, key: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic_core import to_jsonable_python
@@ -113,19 +113,33 @@ def _payload_differences(expect: Expect, seen: Seen) -> Iterator[str]:
         yield f"output: expected {expect.output}, got {seen.output}"
     if expect.shown is not None and not _within(expect.shown, seen.shown):
         yield f"shown input: expected {expect.shown}, got {seen.shown}"
-    listed = set(seen.output) if isinstance(seen.output, list) and expect.has else set()
-    if not set(expect.has) <= listed:
-        yield f"missing: {sorted(set(expect.has) - listed)}"
-    if listed & set(expect.lacks):
-        yield f"must not be there: {sorted(listed & set(expect.lacks))}"
+    if expect.has:
+        listed = frozenset[str](seen.output)
+        missing, surplus = set(expect.has) - listed, listed & set(expect.lacks)
+        if missing or surplus:
+            yield f"missing: {sorted(missing)}, must not be there: {sorted(surplus)}"
 
 
 def _within(wanted: JSON, got: JSON) -> bool:
-    if isinstance(wanted, dict):
-        return isinstance(got, dict) and all(
-            key in got and _within(value, got[key]) for key, value in wanted.items()
-        )
-    if isinstance(wanted, list):
-        same_length = isinstance(got, list) and len(got) == len(wanted)
-        return same_length and all(map(_within, wanted, got))
+    """Tell whether everything that is wanted is there, at any depth."""
+    if type(wanted) is not type(got):
+        return False
+    return _comparison(wanted)(wanted, got)
+
+
+def _object_within(wanted: Mapping[str, JSON], got: Mapping[str, JSON]) -> bool:
+    return all(key in got and _within(wanted[key], got[key]) for key in wanted)
+
+
+def _array_within(wanted: Sequence[JSON], got: Sequence[JSON]) -> bool:
+    return len(wanted) == len(got) and all(map(_within, wanted, got))
+
+
+def _equal(wanted: JSON, got: JSON) -> bool:
     return bool(wanted == got)
+
+
+def _comparison(wanted: object) -> Callable[[JSON, JSON], bool]:
+    if isinstance(wanted, dict):
+        return _object_within
+    return _array_within if isinstance(wanted, list) else _equal

@@ -16,7 +16,7 @@ from examples.support_desk.replay.player import Played
 from examples.support_desk.replay.seen import Seen
 
 ADAPTERS_ONLY: Final = frozenset({ErrorCode.ADAPTER_ERROR})
-WIDE: Final = 96
+WIDE: Final = 94
 DONE: Final = "completed"
 WAITS: Final = "approval-required"
 _STOPPED: Final = frozenset({FailureStage.TIMEOUT, FailureStage.CANCELLATION})
@@ -26,15 +26,15 @@ _STOP: Final = "stopped"
 _COLUMNS: Final = (
     (DONE, "done", "done", "green"),
     (WAITS, "waits", "wait", "yellow"),
-    (FailureStage.DISCOVERY, "discov", "disc", "red"),
+    (FailureStage.DISCOVERY, "disc", "disc", "red"),
     (FailureStage.INPUT_VALIDATION, "input", "inpt", "red"),
     (FailureStage.AUTHENTICATION, "authn", "autn", "red"),
     (FailureStage.AUTHORIZATION, "authz", "autz", "red"),
     (FailureStage.POLICY, "policy", "poly", "red"),
-    (FailureStage.APPROVAL, "approv", "appr", "red"),
-    (FailureStage.EXECUTION, "execut", "exec", "red"),
+    (FailureStage.APPROVAL, "appr", "appr", "red"),
+    (FailureStage.EXECUTION, "exec", "exec", "red"),
     (FailureStage.OUTPUT_VALIDATION, "output", "outp", "red"),
-    (_STOP, "stopped", "stop", "magenta"),
+    (_STOP, "stop", "stop", "magenta"),
 )
 
 
@@ -43,14 +43,21 @@ def outcome_board(played: Iterable[Played], *, width: int) -> Table:
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for capability, seen in _executions(played):
         counts[capability][_column(seen)] += 1
-    board = Table(title="Where calls ended", title_justify="left", box=None, pad_edge=False)
+    wide = width >= WIDE
+    board = Table(
+        title="Where calls ended: done, waiting, refused at a stage, or stopped",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        padding=(0, 1, 0, 0) if wide else 0,
+    )
     board.add_column("capability", style="bold", no_wrap=True)
-    for _, wide, narrow, colour in _COLUMNS:
-        board.add_column(wide if width >= WIDE else narrow, justify="right", style=colour)
+    for _, long, short, colour in _COLUMNS:
+        board.add_column(long if wide else short, justify="right", style=colour, min_width=5)
     for capability in sorted(counts):
         board.add_row(capability, *_cells(counts[capability]))
     board.add_row("", *["─" * 4] * len(_COLUMNS), style="dim")
-    board.add_row("together", *_cells(sum(counts.values(), Counter())))
+    board.add_row("together", *_cells(sum(counts.values(), Counter[str]())))
     return board
 
 
@@ -59,7 +66,7 @@ def code_board(played: Iterable[Played], *, columns: int) -> Table:
     reached = Counter(seen.code for each in played for seen in each.seen if seen.code)
     title = f"Error codes: {len(reached)} of {len(ErrorCode)} reached"
     board = Table.grid(padding=(0, 2))
-    board.title, board.title_justify, board.title_style = title, "left", "italic"
+    board.title, board.title_justify = title, "left"
     cells = [_code_cell(code, reached[code]) for code in ErrorCode]
     rows = -(-len(cells) // columns)
     for row in range(rows):

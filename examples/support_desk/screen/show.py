@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from examples.support_desk.replay.entry import Entry
@@ -19,7 +19,9 @@ from examples.support_desk.screen.boards import code_board, outcome_board, unrea
 from examples.support_desk.screen.timeline import timeline
 from examples.support_desk.screen.trail import trail_verdict
 
-SIDE_BY_SIDE: Final = 150
+SIDE_BY_SIDE: Final = 156
+THREE_COLUMNS: Final = 98
+MOST_PROBLEMS: Final = 20
 
 
 async def play(console: Console, rig: Rig, entries: Sequence[Entry], pace: float) -> list[Played]:
@@ -28,8 +30,9 @@ async def play(console: Console, rig: Rig, entries: Sequence[Entry], pace: float
         TextColumn("[bold]{task.fields[label]}", justify="left"),
         BarColumn(bar_width=28),
         MofNCompleteColumn(),
-        TextColumn("[dim]{task.description}"),
+        TextColumn("[dim]{task.description}", table_column=Column(ratio=1, no_wrap=True)),
         console=console,
+        expand=True,
         transient=True,
         disable=not console.is_terminal,
     )
@@ -50,14 +53,13 @@ def report(
     good, verdict = trail_verdict(trail)
     problems = [(each, problem) for each in played for problem in each.problems]
     missing = unreached(played)
-    console.print()
     console.print(_boards(console, played))
     console.print()
-    console.print(timeline(played, rig))
+    console.print(timeline(played, rig), no_wrap=True, overflow="ellipsis")
     console.print()
     console.print(verdict)
     console.print(_summary(played, len(problems), seconds))
-    for each, problem in problems:
+    for each, problem in problems[:MOST_PROBLEMS]:
         console.print(f"line {each.number}, {each.entry.note} {problem}", style="red")
     if missing:
         console.print(f"never reached: {', '.join(sorted(missing))}", style="red")
@@ -65,17 +67,18 @@ def report(
 
 
 def _boards(console: Console, played: Sequence[Played]) -> RenderableType:
+    if console.width >= SIDE_BY_SIDE:
+        pair = Table.grid(padding=(0, 4))
+        codes = Group(code_board(played, columns=2), _legend())
+        pair.add_row(outcome_board(played, width=0), codes)
+        return pair
     outcomes = outcome_board(played, width=console.width)
-    if console.width < SIDE_BY_SIDE:
-        columns = 3 if console.width >= 100 else 2
-        return Group(outcomes, Text(), code_board(played, columns=columns), _legend())
-    pair = Table.grid(padding=(0, 4))
-    pair.add_row(outcomes, Group(code_board(played, columns=2), _legend()))
-    return pair
+    columns = 3 if console.width >= THREE_COLUMNS else 2
+    return Group(outcomes, Text(), code_board(played, columns=columns), _legend())
 
 
 def _legend() -> Text:
-    return Text("● shown to clients as it is   ○ private: clients see INTERNAL_ERROR", "dim")
+    return Text("● clients may see it   ○ only INTERNAL_ERROR, unless declared", "dim")
 
 
 def _summary(played: Sequence[Played], wrong: int, seconds: float) -> Text:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rich.table import Table
 from rich.text import Text
 
 from capgate.audit import AuditEvent
@@ -18,32 +17,33 @@ from examples.support_desk.replay.rig import Rig
 from examples.support_desk.screen.boards import DONE, WAITS
 
 STORY: Final = "story"
-BAR: Final = 24
+BAR: Final = 18
+INDENT: Final = " " * 7
 _VERBS: Final[Mapping[str, str]] = {"call": "asks", "resume": "resumes", "approve": "approves"}
 _BLOCKS: Final = "▏▎▍▌▋▊▉█"
+# A resumed call was judged by these when it was made; they do not ask again.
+_ONCE: Final = frozenset({"policy", "approval"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Chapter:
-    """One act of the story and the stages it went through."""
+    """One act of the story, the stages it went through and what the policies said."""
 
     played: Played
     laps: tuple[Lap, ...]
     decisions: tuple[Mapping[str, JSON], ...]
 
 
-def timeline(played: Iterable[Played], rig: Rig, label: str = STORY) -> Table:
-    """Return everything that happened around one approval."""
+def timeline(played: Iterable[Played], rig: Rig, label: str = STORY) -> Text:
+    """Return everything that happened around one approval, one line each."""
     chapters = [_chapter(each, rig) for each in played if _belongs(each, label)]
+    if not chapters:
+        return Text("no line belongs to the story")
     longest = max((lap.seconds for each in chapters for lap in each.laps), default=1.0)
-    drawing = Table.grid(padding=(0, 1))
-    drawing.title, drawing.title_justify = _title(chapters), "left"
-    for column in ("dim", "bold cyan", "", "", "dim"):
-        drawing.add_column(style=column, no_wrap=True)
+    lines = [_title(chapters)]
     for chapter in chapters:
-        for row in _rows(chapter, longest):
-            drawing.add_row(*row)
-    return drawing
+        lines.extend(_lines(chapter, longest))
+    return Text("\n").join(lines)
 
 
 def _belongs(played: Played, label: str) -> bool:
@@ -51,13 +51,21 @@ def _belongs(played: Played, label: str) -> bool:
 
 
 def _chapter(played: Played, rig: Rig) -> _Chapter:
-    seen = played.seen[0]
-    if played.entry.op not in EXECUTIONS or seen.status not in {DONE, WAITS}:
+    entry, seen = played.entry, played.seen[0]
+    if entry.op not in EXECUTIONS or seen.status not in {DONE, WAITS}:
         return _Chapter(played, (), ())
     execution = seen.execution_id or ""
     stopped = "approval" if seen.status == WAITS else None
     laps = rig.times.laps(execution, stopped=stopped, ended=played.ended)
-    return _Chapter(played, tuple(laps), _decisions(rig.events.events, execution))
+    plan = rig.engine.describe(played.capability or "").plan
+    ran = {step["stage"] for step in plan if step["runs"]} - (
+        _ONCE if entry.op == "resume" else frozenset()
+    )
+    return _Chapter(
+        played,
+        tuple(lap for lap in laps if lap.stage in ran),
+        _decisions(rig.events.events, execution),
+    )
 
 
 def _decisions(events: Sequence[AuditEvent], execution: str) -> tuple[Mapping[str, JSON], ...]:
@@ -65,52 +73,50 @@ def _decisions(events: Sequence[AuditEvent], execution: str) -> tuple[Mapping[st
     return tuple(decision for decisions in found for decision in decisions or ())
 
 
-def _title(chapters: Sequence[_Chapter]) -> str:
+def _title(chapters: Sequence[_Chapter]) -> Text:
     first = chapters[0].played.entry
-    return f"One call, start to end: {first.capability} of {first.input['amount']} euro"
+    what = f"{first.capability}, {first.input['order_id']}, {first.input['amount']} euro"
+    return Text.assemble(("One call from start to end: ", "italic"), (what, "italic bold"))
 
 
-def _rows(chapter: _Chapter, longest: float) -> Iterator[tuple[str | Text, ...]]:
+def _lines(chapter: _Chapter, longest: float) -> Iterator[Text]:
     entry, seen = chapter.played.entry, chapter.played.seen[0]
-    clock = chapter.played.at.strftime("%H:%M")
     over = f" over {entry.surface}" if entry.op == "call" else ""
-    verb = f"{_VERBS.get(entry.op, entry.op)}{over}"
-    if not chapter.laps:
-        mark, style = ("✓", "green") if seen.code is None else ("✗", "red")
-        yield (
-            clock,
-            entry.actor or "",
-            verb,
-            Text(f"{mark} {seen.name}", style),
-            _remark(entry.note),
-        )
-        return
-    yield clock, entry.actor or "", verb, "", _remark(entry.note)
+    verdict = (f"✗ {seen.name}  ", "red") if seen.code else (f"✓ {seen.name}  ", "green")
+    yield Text.assemble(
+        (chapter.played.at.strftime("%H:%M  "), "dim"),
+        (f"{entry.actor} ", "bold cyan"),
+        f"{_VERBS.get(entry.op, entry.op)}{over}  ",
+        "" if chapter.laps else verdict,
+        (entry.note, "italic dim"),
+    )
     for lap in chapter.laps:
-        yield "", "", f"├ {lap.stage}", _bar(lap.seconds, longest), _facts(lap.stage, chapter)
-    yield "", "", _ending(seen.status), "", ""
+        yield _lap_line(lap, longest, _facts(lap.stage, chapter))
+    if chapter.laps:
+        waits = seen.status == WAITS
+        ending = ("└ suspended", "bold yellow") if waits else ("└ completed", "bold green")
+        yield Text.assemble(INDENT, ending, ("" if waits else f", effect {seen.effect}", "green"))
 
 
-def _remark(note: str) -> Text:
-    return Text(note, "italic dim")
-
-
-def _ending(status: str) -> Text:
-    if status == WAITS:
-        return Text("└ suspended", "bold yellow")
-    return Text("└ completed", "bold green")
-
-
-def _bar(seconds: float, longest: float) -> Text:
-    eighths = max(1, round(seconds / longest * BAR * 8))
+def _lap_line(lap: Lap, longest: float, facts: str) -> Text:
+    eighths = max(1, round(lap.seconds / longest * BAR * 8))
     full, rest = divmod(eighths, 8)
     blocks = "█" * full + (_BLOCKS[rest - 1] if rest else "")
-    return Text.assemble((f"{seconds * 1e6:6.0f} µs ", ""), (blocks, "cyan"))
+    return Text.assemble(
+        f"{INDENT}├ {lap.stage:<18}{lap.seconds * 1e6:>6.0f} µs ",
+        (f"{blocks:<{BAR}} ", "cyan"),
+        (facts, "dim"),
+    )
 
 
 def _facts(stage: str, chapter: _Chapter) -> str:
-    if stage == "approval" and chapter.played.entry.op == "call":
-        return "two rules want a person; nothing has run"
+    if stage == "approval":
+        return "one request for all of them; nothing has run"
     phase = {"policy": "invocation", "execution": "execution"}.get(stage)
-    asked = [d for d in chapter.decisions if phase and d["phase"] == phase]
-    return " · ".join(f"{d['policy']}: {d['decision']}" for d in asked)
+    said = [d for d in chapter.decisions if phase and d["phase"] == phase]
+    asking = [d["policy"] for d in said if d["decision"] == "require-approval"]
+    return f"asked by {', '.join(asking)}" if asking else _allowed(said)
+
+
+def _allowed(said: Sequence[Mapping[str, JSON]]) -> str:
+    return f"allowed by {', '.join(d['policy'] for d in said)}" if said else ""

@@ -21,8 +21,7 @@ def trail_verdict(trail: Path) -> tuple[bool, Text]:
         ("Audit  ", "bold"),
         f"{report.checked} events, ",
         holds,
-        f"; in a copy with another actor in line {forged_line}, ",
-        f"verification stops at line {caught.first_bad}.",
+        f"; a copy with line {forged_line} forged fails at line {caught.first_bad}.",
     )
 
 

@@ -46,7 +46,7 @@ class Actor:
 
     def __init__(
         self,
-        id: str,  # noqa: A002  the field's name is part of the public contract
+        id: str,
         kind: ActorKind = "user",
         *,
         display_name: str | None = None,
@@ -116,7 +116,7 @@ def capture(claimed: object) -> Actor:
     """
     if type(claimed) is not Actor:
         raise TypeError("actor must be an Actor")
-    if claimed._shared:  # noqa: SLF001  same module, decided once at construction
+    if claimed._shared:
         return claimed
     return copy.deepcopy(claimed)
 

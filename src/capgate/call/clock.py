@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Duration: TypeAlias = float | timedelta
 
@@ -20,11 +24,13 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's own clock, in UTC."""
 
-    __slots__ = ()
+    __slots__ = ("now",)
 
-    def now(self) -> datetime:
-        """Return the current time in UTC."""
-        return datetime.now(UTC)
+    now: Callable[[], datetime]
+
+    def __init__(self) -> None:
+        """Bind the clock directly: it is read on every event."""
+        self.now = partial(datetime.now, UTC)
 
 
 def to_seconds(value: object, what: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, final
 
 from typing_extensions import TypeVar
@@ -10,6 +9,8 @@ from typing_extensions import TypeVar
 from capgate.call.progress import Progress, report_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from structlog.typing import FilteringBoundLogger
 
     from capgate.approvals import ApprovalRecord
@@ -117,7 +118,7 @@ class Context(Generic[DepsT]):
         self.__check_async("progress")
         await report_progress(Progress(self.execution_id, done, total, message))
 
-    async def invoke(self, capability: object, input: Argument = None, **options: Any) -> Any:  # noqa: A002
+    async def invoke(self, capability: object, input: Argument = None, **options: Any) -> Any:
         """Call another capability and return its output.
 
         The nested call has this call's actor, correlation id and token unless given others, the
@@ -134,8 +135,11 @@ class Context(Generic[DepsT]):
         outcome = await self.attempt(capability, input, **options)
         return outcome.unwrap()
 
-    async def attempt(  # noqa: D417
-        self, capability: object, input: Argument = None, **options: Any  # noqa: A002
+    async def attempt(
+        self,
+        capability: object,
+        input: Argument = None,
+        **options: Any,
     ) -> Outcome[Any]:
         """Call another capability and return its outcome; options as `invoke`."""
         self.__check_async("attempt")

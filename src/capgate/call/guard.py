@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
     from capgate.call.token import CancelToken
@@ -24,7 +24,7 @@ class Cause(Enum):
     """What interrupted a call."""
 
     DEADLINE = "deadline"
-    TOKEN = "token"  # noqa: S105  the caller's cancel token, no secret
+    TOKEN = "token"
 
 
 class Scope(Protocol):
@@ -58,28 +58,32 @@ class Interruptible(Protocol):
 class Guard:
     """One interruptible stretch of one call, and what interrupted it first."""
 
-    __slots__ = ("_call_off", "at", "call", "cause", "deadline", "lane", "scope", "watch")
+    at = math.inf
+    cause: Cause | None = None
+    deadline = math.inf
+    lane: dict[Guard, None] | None = None
+    _call_off: Callable[[], None] | None = None
 
     def __init__(self, scope: Scope, watch: Watch, call: Interruptible) -> None:
         """Guard what `call` runs inside `scope`."""
         self.scope = scope
         self.watch = watch
-        self.call = call
-        self.cause: Cause | None = None
-        self.deadline = math.inf
-        self.lane: dict[Guard, None] | None = None
+        self.call: Interruptible | None = call
 
     def fire(self, cause: Cause) -> None:
         """Interrupt, unless something already has."""
         if self.cause is None:
             self.note(cause, self.watch.now())
             self.watch.disarm(self)
-            self._call_off = self.watch.after(self.call.grace, self.call.overran)
+            if self.call is not None:
+                self._call_off = self.watch.after(self.call.grace, self.call.overran)
             self.scope.cancel()
 
     def rest(self) -> None:
-        """Stop watching how long an interrupted handler cleans up: it has ended."""
-        if self.cause is not None and self._call_off is not None:
+        """Watch no longer, neither the deadline nor how long a handler cleans up: it has ended."""
+        self.watch.disarm(self)
+        self.call = None
+        if self._call_off is not None:
             self._call_off()
             self._call_off = None
 
@@ -89,7 +93,6 @@ class Guard:
             late = now >= self.deadline
             self.cause = Cause.DEADLINE if late else cause
             self.at = self.deadline if late else now
-            self._call_off: Callable[[], None] | None = None
 
 
 class Watch(ABC):
@@ -102,6 +105,7 @@ class Watch(ABC):
     name: str
     new_scope: Callable[[], Scope]
     now: Callable[[], float]
+    task: Callable[[], Any]
 
     def __init__(self) -> None:
         """Start with nothing to watch."""
@@ -153,7 +157,7 @@ class Watch(ABC):
         def fire() -> None:
             guard.fire(Cause.TOKEN)
 
-        def listener(threaded: bool) -> None:  # noqa: FBT001  the token's one positional fact
+        def listener(threaded: bool) -> None:
             if threaded or threading.get_ident() != self._thread:
                 self.post(fire)
             else:
@@ -181,9 +185,9 @@ class Watch(ABC):
         """
 
     @abstractmethod
-    def baseline(self) -> int:
-        """Return how many native cancellations this task has already lived through."""
+    def baseline(self, task: Any) -> int:
+        """Return how many native cancellations the task has already lived through."""
 
     @abstractmethod
-    def native(self, baseline: int) -> bool:
+    def native(self, task: Any, baseline: int) -> bool:
         """Tell whether the task, or a scope around it, has been cancelled from outside."""

@@ -14,7 +14,6 @@ import structlog
 
 from capgate.call.actor import Actor
 from capgate.call.guard import Cause
-from capgate.call.request import Argument, Request
 from capgate.errors import JSON, Effect
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from capgate.approvals import ApprovalRecord
     from capgate.call.guard import Guard, Watch
+    from capgate.call.request import Argument, Request
     from capgate.capability import CapabilityView
     from capgate.errors import CapabilityError
     from capgate.idempotency import StoredOutcome
@@ -89,6 +89,8 @@ class Call:
     spent = False
     burnt = False
     doubt = False
+    harmless = False
+    settling: list[Settle] | None = None
     approval_id: str | None = None
     output_json: JSON = None
     replay: StoredOutcome | None = None
@@ -103,7 +105,6 @@ class Call:
     def __init__(
         self,
         request: Request,
-        *,
         execution_id: str,
         capability_id: str,
         surface: str,
@@ -115,24 +116,21 @@ class Call:
         self.capability_id = capability_id
         self.surface = surface
         self.watch = watch
-        self.started_at = watch.now()
-        self.baseline = watch.baseline()
         self.correlation_id = request.correlation_id or execution_id
+        self.task = task = watch.task()
+        self.baseline = watch.baseline(task)
+        self.started_at = watch.now()
 
     @property
     def state(self) -> dict[str, object]:
         """What stages and the handler tell each other; made when first asked for."""
         return self.__dict__.setdefault("_state", {})
 
-    @property
-    def settling(self) -> list[Settle]:
-        """Callbacks for when the outcome is known."""
-        return self.__dict__.setdefault("_settling", [])
-
-    @property
-    def has_settling(self) -> bool:
-        """Whether any callback waits, without making the list."""
-        return "_settling" in self.__dict__
+    def on_settle(self, callback: Settle) -> None:
+        """Keep a callback for when the outcome is known."""
+        if self.settling is None:
+            self.settling = []
+        self.settling.append(callback)
 
     @property
     def logger(self) -> FilteringBoundLogger:
@@ -147,6 +145,10 @@ class Call:
             )
             self.__dict__["_logger"] = cached
         return cached
+
+    def native(self) -> bool:
+        """Tell whether the caller's task, or a scope around it, has been cancelled."""
+        return self.watch.native(self.task, self.baseline)
 
     def overran(self) -> None:
         """Report a handler that cleans up for longer than its grace."""
@@ -264,4 +266,4 @@ class Invocation:
         """
         if not callable(callback):
             raise TypeError("on_settle needs a callable without arguments")
-        self.__call.settling.append(callback)
+        self.__call.on_settle(callback)

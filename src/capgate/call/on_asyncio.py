@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
 from contextvars import Context as EmptyContext
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 
 from capgate.call.guard import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 
 class AsyncioWatch(Watch):
@@ -23,8 +28,12 @@ class AsyncioWatch(Watch):
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
         self.now = loop.time
+        self.task = partial(asyncio.current_task, loop)
         # The concrete class: the public constructor looks the back end up on every call.
         self.new_scope = type(anyio.CancelScope())
+        # The back end's own function, for the same reason.
+        back_end = anyio.lowlevel.current_token().backend_class
+        self._effective_deadline = back_end.current_effective_deadline
 
     def wake_at(self, deadline: float) -> None:
         """Have the loop call `tick` at `deadline`."""
@@ -57,30 +66,25 @@ class AsyncioWatch(Watch):
                     continue
         task.result()
 
-    def baseline(self) -> int:
+    def baseline(self, task: asyncio.Task[Any] | None) -> int:
         """Return the cancellations already delivered: requested, less the one still pending."""
-        task = asyncio.current_task()
-        if task is None:
-            return 0
-        requested = task.cancelling()
+        requested = 0 if task is None else task.cancelling()
         return requested and requested - bool(getattr(task, "_must_cancel", False))
 
-    def native(self, baseline: int) -> bool:
+    def native(self, task: asyncio.Task[Any] | None, baseline: int) -> bool:
         """Tell whether the task, or a scope around it, has been cancelled from outside."""
-        task = asyncio.current_task()
         if task is not None and task.cancelling() > baseline:
             return True
-        return anyio.current_effective_deadline() == -math.inf
+        return self._effective_deadline() == -math.inf
 
 
 async def _awaited(awaitable: Awaitable[None]) -> None:
     await awaitable
 
 
-def running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the running asyncio loop, or None under another library."""
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        return None
-    return None if task is None else task.get_loop()
+running_loop = asyncio.get_running_loop
+
+
+def runs_a_task(loop: asyncio.AbstractEventLoop) -> bool:
+    """Tell whether asyncio itself runs the current code: trio may be a guest of its loop."""
+    return asyncio.current_task(loop) is not None

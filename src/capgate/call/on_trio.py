@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
 from contextvars import Context as EmptyContext
+from typing import TYPE_CHECKING
 
 import trio
 
 from capgate.call.guard import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 
 class TrioWatch(Watch):
@@ -23,6 +26,7 @@ class TrioWatch(Watch):
         self._sleeper: trio.CancelScope | None = None
         self._wanted = math.inf
         self.now = trio.current_time
+        self.task = _no_task
         self.new_scope = trio.CancelScope
 
     def wake_at(self, deadline: float) -> None:
@@ -67,13 +71,17 @@ class TrioWatch(Watch):
         with trio.CancelScope(shield=True):
             await awaitable
 
-    def baseline(self) -> int:
-        """Return 0: trio has no cancellation of a task, only of scopes."""
+    def baseline(self, task: object) -> int:
+        """Return 0: trio cancels scopes, never tasks."""
         return 0
 
-    def native(self, baseline: int) -> bool:  # noqa: ARG002  asyncio needs the baseline
+    def native(self, task: object, baseline: int) -> bool:
         """Tell whether a scope around the task has been cancelled from outside."""
         return trio.current_effective_deadline() == -math.inf
+
+
+def _no_task() -> None:
+    """Return None: trio cancels scopes, never tasks."""
 
 
 def watch_current_run() -> TrioWatch:

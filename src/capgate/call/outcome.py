@@ -47,7 +47,7 @@ class Completed(_Frozen, Generic[Out]):
     idempotency key got the stored output. `attempts` counts from 1.
     """
 
-    __slots__ = ("execution_id", "output", "effect", "attempts", "late", "replayed")  # noqa: RUF023
+    __slots__ = ("attempts", "effect", "execution_id", "late", "output", "replayed")
     __match_args__ = ("execution_id", "output")
     status: ClassVar[Literal["completed"]] = "completed"
 
@@ -88,7 +88,7 @@ class Completed(_Frozen, Generic[Out]):
 class ApprovalRequired(_Frozen):
     """The call waits for an approval; nothing has been executed."""
 
-    __slots__ = ("execution_id", "approval", "effect")  # noqa: RUF023  in the order of the constructor
+    __slots__ = ("approval", "effect", "execution_id")
     __match_args__ = ("execution_id", "approval")
     status: ClassVar[Literal["approval-required"]] = "approval-required"
 
@@ -120,7 +120,7 @@ class ApprovalRequired(_Frozen):
 class _Unsuccessful(_Frozen):
     """What a failed and a cancelled outcome share."""
 
-    __slots__ = ("execution_id", "error", "effect")  # noqa: RUF023  in the order of the constructor
+    __slots__ = ("effect", "error", "execution_id")
     __match_args__ = ("execution_id", "error")
 
     execution_id: str

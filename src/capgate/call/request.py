@@ -12,38 +12,38 @@ Argument: TypeAlias = Any
 
 
 class Request:
-    """One claimed call; the pipeline establishes facts from it and does not read them twice."""
+    """One claimed call; the pipeline establishes facts from it and does not read them twice.
 
-    __slots__ = (
-        "actor",
-        "cancel",
-        "correlation_id",
-        "credentials",
-        "deps",
-        "idempotency_key",
-        "input",
-        "parent_execution_id",
-        "timeout",
-    )
+    Defaults live on the class: most calls claim an input, an actor and nothing else.
+    """
 
-    def __init__(
+    unusual = False
+    credentials: object = None
+    cancel: CancelToken | None = None
+    timeout: Any = None
+    correlation_id: str | None = None
+    idempotency_key: str | None = None
+    parent_execution_id: str | None = None
+
+    def __init__(self, input_: Argument, actor: object, deps: object = None) -> None:
+        """Hold the claim as it came."""
+        self.input = input_
+        self.actor = actor
+        self.deps = deps
+
+    def claim(  # six claims by name, none of them usual
         self,
-        input_: Argument,
-        actor: object,
         *,
         credentials: object = None,
-        deps: object = None,
         cancel: CancelToken | None = None,
-        timeout: float | None = None,
+        timeout: object = None,
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
         parent_execution_id: str | None = None,
     ) -> None:
-        """Hold the claim as it came."""
-        self.input = input_
-        self.actor = actor
+        """Add what few calls claim; it has to be checked."""
+        self.unusual = True
         self.credentials = credentials
-        self.deps = deps
         self.cancel = cancel
         self.timeout = timeout
         self.correlation_id = correlation_id

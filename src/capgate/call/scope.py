@@ -18,18 +18,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib import import_module
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import anyio.lowlevel
 
 from capgate.call.guard import Cause, Guard, Watch
-from capgate.call.invocation import Call
-from capgate.call.on_asyncio import AsyncioWatch, running_loop
+from capgate.call.on_asyncio import AsyncioWatch, running_loop, runs_a_task
+
+if TYPE_CHECKING:
+    from capgate.call.invocation import Call
 
 T = TypeVar("T")
 
 _watch_of_run: Final[anyio.lowlevel.RunVar[Watch]] = anyio.lowlevel.RunVar("capgate_watch")
+
+
+_EXITS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
+# The member of the builtin itself: a subclass cannot answer for its leaves.
+_leaves_of: Final[Callable[[BaseException], tuple[BaseException, ...]]] = vars(BaseExceptionGroup)[
+    "exceptions"
+].__get__
 
 
 class _Recent:
@@ -44,15 +53,23 @@ def current_watch() -> Watch:
     Raises:
         RuntimeError: No supported event loop is running.
     """
-    loop = running_loop()
+    try:
+        loop = running_loop()
+    except RuntimeError:
+        return _watch_of(None)
     recent = _Recent.pair
-    if loop is not None and recent is not None and recent[0] is loop:
+    if recent is not None and recent[0] is loop:
         return recent[1]
+    return _watch_of(loop)
+
+
+def _watch_of(loop: Any) -> Watch:
     watch = _watch_of_run.get(None)
     if watch is None:
-        watch = AsyncioWatch(loop) if loop is not None else _trio_watch()
+        plain = loop is not None and runs_a_task(loop)
+        watch = AsyncioWatch(loop) if plain else _trio_watch()
         _watch_of_run.set(watch)
-    if loop is not None:
+    if watch.name == "asyncio":
         _Recent.pair = (loop, watch)
     return watch
 
@@ -72,23 +89,27 @@ def _trio_watch() -> Watch:
     return watch
 
 
-class Interrupted(Exception):  # noqa: N818  not an error: how a stretch says it was stopped
+class Interrupted(Exception):
     """A gate found the call stopped before foreign code was entered."""
 
 
-class Overrun(Exception):  # noqa: N818  the bound's own name
+class Overrun(Exception):
     """A bounded await ran out of time."""
 
 
-class Stray(Exception):  # noqa: N818  not a failure of ours
+class Stray(Exception):
     """Foreign code raised a cancellation that nobody asked for; the cause holds it."""
 
 
 def is_exit(raised: BaseException) -> bool:
-    """Tell whether `raised` must leave the process untouched, a group's leaf included."""
-    if isinstance(raised, BaseExceptionGroup):
-        return any(is_exit(leaf) for leaf in raised.exceptions)
-    return isinstance(raised, KeyboardInterrupt | SystemExit | GeneratorExit)
+    """Tell whether `raised` must leave the process untouched, a group's leaf included.
+
+    The real type is asked: an object of foreign code may lie about its class, or raise when read.
+    """
+    kind = type(raised)
+    if issubclass(kind, BaseExceptionGroup):
+        return any(is_exit(leaf) for leaf in _leaves_of(raised))
+    return issubclass(kind, _EXITS)
 
 
 def first(*guards: Guard | None) -> Guard | None:
@@ -114,7 +135,7 @@ def stopped(call: Call) -> bool:
             guard.fire(Cause.DEADLINE)
         if guard.cause is not None:
             return True
-    return call.watch.native(call.baseline)
+    return call.watch.native(call.task, call.baseline)
 
 
 async def bounded(awaitable: Awaitable[T], seconds: float) -> T:
@@ -125,19 +146,20 @@ async def bounded(awaitable: Awaitable[T], seconds: float) -> T:
         Stray: It raised a cancellation that nobody asked for.
     """
     watch = current_watch()
-    baseline = watch.baseline()
+    task = watch.task()
+    baseline = watch.baseline(task)
     raised: BaseException | None = None
     with anyio.CancelScope(deadline=watch.now() + seconds) as scope:
         try:
             result = await awaitable
-        except BaseException as error:  # noqa: BLE001  judged below, after the scope is left
+        except BaseException as error:
             raised = error
     cancelled = anyio.get_cancelled_exc_class()
-    if raised is not None and (is_exit(raised) or watch.native(baseline)):
+    if raised is not None and (is_exit(raised) or watch.native(task, baseline)):
         raise raised
     if watch.now() >= scope.deadline:
         raise Overrun(f"no answer within {seconds:g} s") from raised
-    if isinstance(raised, cancelled):
+    if raised is not None and issubclass(type(raised), cancelled):
         raise Stray("cancelled itself") from raised
     if raised is not None:
         raise raised
@@ -164,6 +186,7 @@ async def resume_native(raised: BaseException | None) -> None:
 
 
 def _holds_cancellation(raised: BaseException) -> bool:
-    if isinstance(raised, BaseExceptionGroup):
-        return any(_holds_cancellation(leaf) for leaf in raised.exceptions)
-    return isinstance(raised, anyio.get_cancelled_exc_class())
+    kind = type(raised)
+    if issubclass(kind, BaseExceptionGroup):
+        return any(_holds_cancellation(leaf) for leaf in _leaves_of(raised))
+    return issubclass(kind, anyio.get_cancelled_exc_class())

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class CancelToken:
@@ -60,7 +63,7 @@ class CancelToken:
             if not fired:
                 self._listeners[key] = listener
         if fired:
-            listener(False)  # noqa: FBT003  the listener takes one positional fact
+            listener(False)
 
     def unsubscribe(self, key: object) -> None:
         """Forget a listener; unknown keys are ignored."""

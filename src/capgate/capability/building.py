@@ -8,13 +8,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, TypeVar, cast
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
+from typing_extensions import is_typeddict
 
+from capgate.capability.admission import admitting
 from capgate.capability.contract import Binding, Contract
 from capgate.capability.frozen import FrozenDict, freeze
+from capgate.capability.issues import path_text
 from capgate.capability.json_boundary import DEFAULT_DEPTH, NotJson, capture
 from capgate.capability.json_schema import capture_document, document_shape
 from capgate.capability.metaschema import check_schema
@@ -95,7 +98,7 @@ def _attempt(make: Callable[[], T], where: str, issues: list[Issue]) -> T | None
 
 def _first_line(error: Exception) -> str:
     if isinstance(error, NotJson):
-        return f"its JSON Schema is not JSON: {error.message}"
+        return f"its JSON Schema is not JSON at {path_text(error.path)!r}: {error.message}"
     return str(error).partition("\n")[0] or type(error).__name__
 
 
@@ -123,11 +126,12 @@ def _root_input(parameter: inspect.Parameter) -> tuple[ShapeMaker, Binding]:
     core, schema = _typed(parameter.annotation, "validation", f"parameter {parameter.name!r}")
     default: object = parameter.default
 
-    def empty() -> object:
-        return {} if default is EMPTY else default
+    bare = bare_type(parameter.annotation)
+    root = None if is_typeddict(bare) else bare
+    admit = admitting(lambda: {} if default is EMPTY else default, cast("type | None", root))
 
     def make(depth: int) -> Shape:
-        return typed_shape(core, schema, max_depth=depth, whole=True, empty=empty)
+        return typed_shape(core, schema, max_depth=depth, admit=admit)
 
     return make, Binding(root=parameter.name)
 
@@ -142,7 +146,7 @@ def _field_input(signature: Signature) -> tuple[ShapeMaker, Binding]:
     keywords = _keywords(core)
 
     def make(depth: int) -> Shape:
-        return typed_shape(keywords, schema, max_depth=depth, whole=True, empty=dict)
+        return typed_shape(keywords, schema, max_depth=depth, admit=admitting(dict, None))
 
     return make, Binding()
 
@@ -154,17 +158,17 @@ def _output(signature: Signature, document: object) -> ShapeMaker:
     if signature.returns is EMPTY:
         raise _BadPart("the return annotation is missing, and there is no output_schema")
     core, described = _typed(signature.returns, "serialization", "the return annotation")
-    return lambda depth: typed_shape(core, described, max_depth=depth, whole=False)
+    return lambda depth: typed_shape(core, described, max_depth=depth)
 
 
 def _typed(annotation: Any, mode: Any, what: str) -> tuple[Node, FrozenDict]:
     """Return pydantic's core schema of a type, and its JSON Schema, checked and frozen."""
     try:
         adapter = TypeAdapter[Any](annotation)
-        schema = adapter.json_schema(mode=mode, schema_generator=_Schemas)
+        schema = capture(adapter.json_schema(mode=mode, schema_generator=_Schemas), _SCHEMA_DEPTH)
     except Exception as error:
         raise _BadPart(f"{what} cannot be described: {_first_line(error)}") from error
-    schema = _resolved_root(capture(schema, _SCHEMA_DEPTH))
+    schema = _resolved_root(schema)
     check_schema(schema)
     core: Any = adapter.core_schema
     return core, freeze(schema)
@@ -195,8 +199,20 @@ def _keywords(core: Node) -> Node:
     """Turn the schema of a call into one whose value is the dict of keyword arguments."""
     if core["type"] == "definitions":
         return {**core, "schema": _keywords(core["schema"])}
-    fields = {each["name"]: _field(each) for each in core["arguments_schema"]["arguments_schema"]}
+    arguments: list[Node] = core["arguments_schema"]["arguments_schema"]
+    _check_aliases(arguments)
+    fields = {each["name"]: _field(each) for each in arguments}
     return {"type": "typed-dict", "fields": fields, "extra_behavior": "forbid"}
+
+
+def _check_aliases(arguments: list[Node]) -> None:
+    """An approval is of what was sent: each field must be written under a name of its own."""
+    seen: set[str] = set()
+    for each in arguments:
+        name = each.get("alias", each["name"])
+        if isinstance(name, str) and name in seen:
+            raise _BadPart(f"two parameters are read from {name!r}")
+        seen.add(str(name))
 
 
 def _field(argument: Node) -> Node:

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
 
+from capgate.capability.violation import ContractViolation
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from capgate.call import Argument
     from capgate.capability.shape import Shape
+    from capgate.errors import JSON
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,14 +38,22 @@ class Binding:
 class Contract:
     """What one capability promises about its input and its output.
 
+    Its functions are settled at registration, so a call finds each of them ready:
+    `validate_input(raw)`, `copy_input(value)`, `dump_input(value)`, `restore_input(json)` (the
+    value whose dump is that JSON, validators not applied again), `prove_input(value)` (the dump,
+    once restoring is certain), `arguments(value)` (the top-level fields, read-only),
+    `bind(value)` (fresh keyword arguments), `validate_output(raw)`, `dump_output(out)`.
+
     Raises:
-        ContractViolation: From every method that takes a value: it breaks the contract. Issues
-            are value-free, the cause is private.
+        ContractViolation: From each of them: a value breaks the contract. Issues are value-free,
+            the cause is private.
     """
 
     __slots__ = (
         "_binding",
+        "_output",
         "_rebuild",
+        "arguments",
         "bind",
         "copy_input",
         "dump_input",
@@ -74,6 +85,7 @@ class Contract:
             rebuild: Makes the same contract with another depth limit.
         """
         self._binding = binding
+        self._output = output
         self._rebuild = rebuild
         self.input_schema = input_.schema
         self.output_schema = output.schema
@@ -87,14 +99,25 @@ class Contract:
         self.validate_output = output.validate
         self.dump_output = output.dump
         self.bind = self._binder()
+        self.arguments = self._reader()
 
     def with_depth(self, max_depth: int) -> Contract:
         """Return this contract with another limit on nesting; itself when it is the same."""
         return self if max_depth == self.max_depth else self._rebuild(max_depth)
 
-    def arguments(self, value: Argument) -> Mapping[str, Argument]:
-        """Return the top-level fields, read-only and shared with nobody."""
-        return MappingProxyType(_fields(self.copy_input(value)))
+    def restore_output(self, stored: JSON) -> Argument:
+        """Return a stored output, its validators not applied again where that is possible."""
+        try:
+            return self._output.restore(stored)
+        except ContractViolation:
+            return self.validate_output(stored)
+
+    def _reader(self) -> Callable[[Argument], Mapping[str, Argument]]:
+        """Return what gives the top-level fields, read-only and shared with nobody."""
+        copy = self.copy_input
+        if self._binding.root is None:
+            return lambda value: MappingProxyType(copy(value))
+        return lambda value: MappingProxyType(_fields(copy(value)))
 
     def _binder(self) -> Callable[[Argument], dict[str, Argument]]:
         """Return what makes the handler's keyword arguments, fresh for each attempt."""

@@ -177,9 +177,7 @@ def json_leaf(max_depth: int) -> Node:
         try:
             return to_json(value, max_depth)
         except NotJson as error:
-            raise PydanticCustomError(
-                JSON_ERROR, "Not JSON.", {"path": error.path, "message": error.message}
-            ) from error
+            raise PydanticCustomError(JSON_ERROR, "Not JSON.", {"cause": error}) from error
 
     function = {"type": "no-info", "function": capture_leaf}
     return {"type": "function-plain", "function": function}

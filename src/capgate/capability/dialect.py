@@ -43,9 +43,9 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "dependentRequired": "Has a field that requires another one.",
     "unevaluatedProperties": "Has unknown fields.",
     "unevaluatedItems": "Has items that are not allowed.",
-    "items": "Has items that are not allowed.",
     "propertyNames": "Has a field name that is not allowed.",
 }
+_LEFT_OVER: Final = frozenset({_MESSAGES["unevaluatedProperties"], _MESSAGES["unevaluatedItems"]})
 _LIMITS: Final[Mapping[str, str]] = {
     "minimum": "Must be at least {}.",
     "maximum": "Must be at most {}.",
@@ -192,7 +192,7 @@ def _fast_judge(document: JSON, fast: ModuleType) -> Judge:
 
 def _fast_faults(error: Any) -> list[Fault]:
     places = list(error.schema_path)
-    keyword = next(place for place in reversed(places) if isinstance(place, str))
+    keyword = next((place for place in reversed(places) if isinstance(place, str)), "")
     said: dict[str, Any] = error.kind.as_dict() if keyword in _ASKED else {}
     limit = next((said[name] for name in ("limit", "multiple_of", "types") if name in said), None)
     names = said.get("unexpected") or [said[name] for name in ("property",) if name in said]
@@ -227,4 +227,7 @@ def _plain_number(limit: JSON) -> JSON:
 
 
 def _sorted(faults: Iterable[Fault]) -> list[Fault]:
-    return sorted(set(faults), key=lambda fault: ([*map(str, fault[0])], fault[1]))
+    """Order faults; what is left unevaluated only because of another fault is none."""
+    found = set(faults)
+    own = {fault for fault in found if fault[1] not in _LEFT_OVER}
+    return sorted(own or found, key=lambda fault: ([*map(str, fault[0])], fault[1]))

@@ -150,7 +150,7 @@ def _check_json(check: Checks, name: str, value: object) -> None:
 
 
 def _check_retry(check: Checks, options: Options) -> None:
-    writes = options.get("side_effect", "write") not in READ_ONLY
+    writes = options.get("side_effect", "write") not in tuple(READ_ONLY)
     if options.get("retry") is not None and writes and not options.get("idempotent"):
         check.add("retry", "a capability that writes may be tried again only with idempotent=True")
 

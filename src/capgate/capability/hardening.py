@@ -62,6 +62,7 @@ class Hardened:
         depth: How many containers may stand inside one another; meaningless when opaque.
         limits: The constraints it declares, as text.
         tags: The tags of its tagged unions.
+        transforms: An author's functions may change values.
     """
 
     schema: Node
@@ -70,6 +71,7 @@ class Hardened:
     depth: int
     limits: frozenset[str]
     tags: frozenset[str]
+    transforms: bool
 
 
 def harden(schema: Mapping[str, Any], max_depth: int, *, keep_excluded: bool) -> Hardened:
@@ -92,6 +94,7 @@ def harden(schema: Mapping[str, Any], max_depth: int, *, keep_excluded: bool) ->
         hardener.deepest,
         frozenset(hardener.limits),
         frozenset(hardener.tags),
+        hardener.transforms,
     )
 
 
@@ -105,6 +108,7 @@ class _Hardener:
     def __init__(self, max_depth: int, *, keep_excluded: bool) -> None:
         self.opaque = False
         self.shared = False
+        self.transforms = False
         self.deepest = 0
         self.limits: set[str] = set()
         self.tags: set[str] = set()
@@ -147,6 +151,7 @@ class _Hardener:
         custom = "serialization" in node or node.get("computed_fields")
         self.opaque = self.opaque or not known or bool(custom)
         self.shared = self.shared or not (kind in FRESH or kind == "parameter")
+        self.transforms = self.transforms or kind.startswith("function-")
         if len(node) > 1:
             self.limits.update([str(node[name]) for name in _LIMITS & node.keys()])
 
@@ -213,7 +218,7 @@ class _Hardener:
         node["config"] = {**config, **by_name, "revalidate_instances": "always"}
         node["revalidate_instances"] = "always"
         if node.get("post_init") or node.get("custom_init"):
-            self.opaque = self.shared = True
+            self.opaque = self.shared = self.transforms = True
 
     def members(self, node: Node, config: Mapping[str, Any]) -> None:
         extra = node.get("extra_behavior") or config.get("extra_fields_behavior")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 from pydantic_core import ErrorDetails, ValidationError
 
 from capgate.capability.core_nodes import JSON_ERROR, UNION_LABEL
-from capgate.capability.json_boundary import NotJson, is_object
+from capgate.capability.json_boundary import RULES, NotJson, is_object
 from capgate.capability.violation import ContractIssue, ContractViolation, violation
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 INVALID: Final = "Not valid."
 
 _LONGEST_SEGMENT: Final = 64
+_MOST_SEGMENTS: Final = 16
 
 _OBJECT = "Expected an object."
 _ARRAY = "Expected an array."
@@ -132,7 +133,7 @@ def violation_of(
         tags: The tags of the schema's tagged unions, which are no part of a path.
     """
     if isinstance(error, NotJson):
-        return violation(error.message, path_text(error.path))
+        return ContractViolation([_boundary_issue(error, ())])
     if not isinstance(error, ValidationError):
         return violation(INVALID)
     try:
@@ -149,10 +150,16 @@ def _issue(
 ) -> ContractIssue:
     context = details.get("ctx", {})
     location = _without_labels(details["loc"], raw, tags)
-    if details["type"] == JSON_ERROR and isinstance(context.get("path"), tuple):
-        message = str(context["message"])
-        return {"path": path_text((*location, *context["path"])), "message": message}
+    if details["type"] == JSON_ERROR and isinstance(context.get("cause"), NotJson):
+        return _boundary_issue(context["cause"], location)
     return {"path": path_text(location), "message": _message(details["type"], context, constraints)}
+
+
+def _boundary_issue(error: NotJson, location: tuple[int | str, ...]) -> ContractIssue:
+    """Trust only the boundary's own rules: a validator may raise the same kind of error."""
+    if error.message not in RULES:
+        return {"path": path_text(location), "message": INVALID}
+    return {"path": path_text((*location, *error.path)), "message": error.message}
 
 
 def _message(kind: str, context: Mapping[str, object], constraints: frozenset[str]) -> str:
@@ -197,5 +204,7 @@ def _step(here: JSON, segment: int | str) -> JSON:
 
 def path_text(path: tuple[int | str, ...]) -> str:
     """Return a path as text: `items.0.sku`, and nothing for the root."""
-    segments = [str(segment)[:_LONGEST_SEGMENT] for segment in path]
+    segments = [str(segment)[:_LONGEST_SEGMENT] for segment in path[:_MOST_SEGMENTS]]
+    if len(path) > _MOST_SEGMENTS:
+        segments.append("…")
     return ".".join(segments).encode(errors="replace").decode()

@@ -22,13 +22,16 @@ DEFAULT_DEPTH: Final = 64
 Path: TypeAlias = tuple[str | int, ...]
 Foreign: TypeAlias = Callable[[object], object]
 
-IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), bytes, complex})
+IMMUTABLE: Final[frozenset[type]] = frozenset({str, int, float, bool, type(None), bytes, complex})
 
-_NOT_JSON: Final = "Not a JSON value."
+NOT_JSON: Final = "Not a JSON value."
 _NOT_FINITE: Final = "Must be a finite number."
 _NOT_UNICODE: Final = "Text must be encodable as UTF-8."
 _NOT_STR_KEY: Final = "Object keys must be strings."
 _TOO_DEEP: Final = "Nested too deeply, or refers to itself."
+
+
+RULES: Final = frozenset({NOT_JSON, _NOT_FINITE, _NOT_UNICODE, _NOT_STR_KEY, _TOO_DEEP})
 
 
 class NotJson(ValueError):
@@ -69,16 +72,16 @@ def to_json(value: object, max_depth: int = DEFAULT_DEPTH) -> JSON:
 
 
 def _refuse(_value: object) -> Never:
-    raise NotJson(_NOT_JSON)
+    raise NotJson(NOT_JSON)
 
 
 def _write(value: object) -> object:
     if hasattr(type(value), "__next__"):
-        raise NotJson(_NOT_JSON)
+        raise NotJson(NOT_JSON)
     try:
         written: object = to_jsonable_python(value)
     except Exception as error:
-        raise NotJson(_NOT_JSON) from error
+        raise NotJson(NOT_JSON) from error
     return written
 
 

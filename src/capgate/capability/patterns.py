@@ -20,7 +20,7 @@ _MANY: Final = 1000
 _TOKEN: Final = re.compile(
     r"""(?P<escape>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.))"""
     r"""|(?P<set>\[\^?(?:\\.|[^\]\\])*\])"""
-    r"""|(?P<open>\((?:\?(?:<?[=!]|:))?)"""
+    r"""|(?P<open>\((?:\?(?:<?[=!]|:|<[A-Za-z_]\w*>))?)"""
     r"""|(?P<close>\))"""
     r"""|(?P<repeat>(?:[*+?]|\{\d+(?:,\d*)?\})\??)"""
     r"""|(?P<alternative>\|)"""
@@ -37,13 +37,23 @@ class BadPatternError(TypeError):
 
 @dataclass(slots=True)
 class _Group:
-    """What stands inside one pair of parentheses, as far as it matters for time."""
+    """What stands inside one pair of parentheses, as far as it matters for time.
 
-    opening: str = ""
-    repeats: bool = False
-    alternatives: bool = False
-    after_repeat: bool = False
-    risky: bool = False
+    Args:
+        varies: It can match in more than one way: something repeats, is optional or alternates.
+        unbounded: Something in it repeats without a bound.
+        open: What was read last may go on; a repeat right after it could take from it.
+        before: `open`, as it was before what was read last.
+    """
+
+    varies: bool = False
+    unbounded: bool = False
+    open: bool = False
+    before: bool = False
+
+    def take(self) -> None:
+        """Read one thing that stands exactly once, as far as is known yet."""
+        self.before, self.open = self.open, False
 
 
 @dataclass(slots=True)
@@ -90,56 +100,82 @@ def _compiled(translated: str, pattern: str) -> str:
 
 
 def _read(reading: _Reading, kind: str, text: str, pattern: str) -> None:
-    if kind == "repeat":
-        _read_repeat(reading, text, pattern)
-        return
-    if kind == "open":
-        reading.groups.append(_Group(opening=text))
-        reading.risky = reading.risky or text not in {"(", "(?:"}
-        reading.repeatable = False
-    elif kind == "close":
-        _close(reading, pattern)
-        text = ")"
-    elif kind == "alternative":
-        reading.groups[-1].alternatives = True
-        reading.groups[-1].after_repeat = False
-        reading.repeatable = False
-    elif kind == "anchor":
-        text = "\\Z" if text == "$" else text
-        reading.repeatable = False
-    else:
+    write = _READERS.get(kind, _read_atom)
+    if write is _read_atom:
         text = _atom(kind, text, pattern)
-        reading.last = None
-        reading.repeatable = True
-        reading.groups[-1].risky = reading.groups[-1].after_repeat
+    write(reading, text, pattern)
+
+
+def _read_atom(reading: _Reading, text: str, _pattern: str) -> None:
+    reading.groups[-1].take()
+    reading.last = None
+    reading.repeatable = True
     reading.written.append(text)
 
 
-def _close(reading: _Reading, pattern: str) -> None:
+def _read_anchor(reading: _Reading, text: str, _pattern: str) -> None:
+    reading.repeatable = False
+    reading.written.append("\\Z" if text == "$" else text)
+
+
+def _read_open(reading: _Reading, text: str, _pattern: str) -> None:
+    """Open a group; names of groups mean nothing where nothing refers back."""
+    looks_around = text[-1] in "=!"
+    reading.risky = reading.risky or looks_around
+    reading.groups.append(_Group())
+    reading.repeatable = False
+    reading.written.append(text if looks_around else "(?:")
+
+
+def _read_close(reading: _Reading, text: str, pattern: str) -> None:
     if len(reading.groups) == 1:
         raise BadPatternError(f"the pattern {pattern!r} is not a regular expression")
-    reading.last = reading.groups.pop()
+    inner = reading.groups.pop()
+    outer = reading.groups[-1]
+    outer.take()
+    reading.risky = reading.risky or (outer.before and inner.unbounded)
+    outer.open = inner.unbounded
+    outer.varies = outer.varies or inner.varies
+    outer.unbounded = outer.unbounded or inner.unbounded
+    reading.last = inner
     reading.repeatable = True
+    reading.written.append(text)
+
+
+def _read_alternative(reading: _Reading, text: str, _pattern: str) -> None:
+    group = reading.groups[-1]
+    group.varies = True
+    group.open = group.before = False
+    reading.repeatable = False
+    reading.written.append(text)
 
 
 def _read_repeat(reading: _Reading, text: str, pattern: str) -> None:
-    """Repeating what repeats or alternates inside may match in exponentially many ways."""
-    if not reading.repeatable:
+    """Repeating what varies inside, or next to a repeat, may match in very many ways."""
+    bounds = [int(bound) for bound in re.findall(r"\d+", text)]
+    if not reading.repeatable or any(bound > _MANY for bound in bounds):
         raise BadPatternError(f"the pattern {pattern!r} is not portable")
-    bounds = re.findall(r"\d+", text)
-    if any(int(bound) > _MANY for bound in bounds):
-        raise BadPatternError(f"the pattern {pattern!r} repeats more than {_MANY} times")
-    outer, inner = reading.groups[-1], reading.last
-    several = text[0] != "?" and bounds not in (["0"], ["1"])
-    unbounded = text[0] in "*+" or text.rstrip("?").endswith(",}")
-    if several and inner is not None and (inner.repeats or inner.alternatives):
-        reading.risky = True
-    if unbounded and outer.after_repeat:
-        reading.risky = True
-    outer.repeats = outer.repeats or several or (inner is not None and inner.repeats)
-    outer.after_repeat = unbounded
+    group, inner = reading.groups[-1], reading.last
+    exact = len(bounds) == 1 and "," not in text
+    once = text[0] == "?" or (bounds and max(bounds) <= 1 and ",}" not in text)
+    unbounded = text[0] in "*+" or ",}" in text
+    optional = text[0] in "?*" or (bounds and bounds[0] == 0)
+    nested = inner is not None and inner.varies and not once
+    reading.risky = reading.risky or nested or (unbounded and group.before)
+    group.varies = group.varies or not exact
+    group.unbounded = group.unbounded or unbounded
+    group.open = group.open or unbounded or bool(optional and group.before)
     reading.repeatable = False
     reading.written.append(text)
+
+
+_READERS: Final = {
+    "repeat": _read_repeat,
+    "open": _read_open,
+    "close": _read_close,
+    "alternative": _read_alternative,
+    "anchor": _read_anchor,
+}
 
 
 def _atom(kind: str, text: str, pattern: str) -> str:

@@ -67,7 +67,7 @@ class Restorer:
         self._schema = schema
         self._dump = dump
         self._max_depth = max_depth
-        self._built: list[Validate] = [ordinary]
+        self._built: dict[int, Validate] = {0: ordinary}
 
     def restore(self, stored: JSON) -> Argument:
         """Return the value whose dump is exactly `stored`.
@@ -100,11 +100,11 @@ class Restorer:
                 yield value
 
     def _way(self, index: int) -> Validate:
-        if index == len(self._built):
+        if index not in self._built:
             way = _WAYS[index - 1]
             relaxed = _relax(self._schema, way, json_leaf(self._max_depth))
             built = SchemaValidator(cast("Any", relaxed), _use_prebuilt=False)
-            self._built.append(built.validate_python)
+            self._built[index] = built.validate_python
         return self._built[index]
 
 

@@ -62,7 +62,7 @@ def read_signature(handler: Handler, *, is_context: Callable[[object], bool]) ->
     issues = _kind_issues(plain)
     hints, unresolved = _hints(plain)
     issues += unresolved
-    found = _parameters(handler, hints)
+    found = _parameters(handler, hints, issues)
     contexts = [each.name for each in found if is_context(each.annotation)]
     if len(contexts) > 1:
         issues.append(_issue("more than one parameter is annotated Context"))
@@ -124,10 +124,13 @@ def _local_hints(handler: Handler, first: NameError) -> tuple[dict[str, Any], li
         return {}, [_issue(f"its annotations use {missing}, which cannot be found at run time")]
 
 
-def _parameters(handler: Handler, hints: Mapping[str, Any]) -> list[inspect.Parameter]:
+def _parameters(
+    handler: Handler, hints: Mapping[str, Any], issues: list[Issue]
+) -> list[inspect.Parameter]:
     try:
         found = inspect.signature(handler).parameters.values()
     except (TypeError, ValueError):
+        issues.append(_issue("its signature cannot be read"))
         return []
     return [each.replace(annotation=hints.get(each.name, EMPTY)) for each in found]
 

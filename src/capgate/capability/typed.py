@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic_core import SchemaError, SchemaSerializer, SchemaValidator
 
 from capgate.call import Argument
+from capgate.capability.admission import Admit, check_honest, holds_instance
+from capgate.capability.canonical import canonical_json
 from capgate.capability.core_nodes import is_scalar
 from capgate.capability.hardening import Hardened, harden
 from capgate.capability.issues import violation_of
-from capgate.capability.json_boundary import NotJson, capture, snapshot
+from capgate.capability.json_boundary import IMMUTABLE, NotJson, capture, snapshot
 from capgate.capability.restoring import Restorer
 from capgate.capability.shape import Shape
 from capgate.capability.violation import ContractViolation, violation
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
     from capgate.errors import JSON
 
+_HONEST_INPUT: Final[frozenset[type]] = frozenset()
+_HONEST_FLAT_INPUT: Final[frozenset[type]] = frozenset({dict})
+_HONEST_OUTPUT: Final[frozenset[type]] = IMMUTABLE | {dict, list}
 _NO_JSON_FORM: Final = "Has no JSON form."
 
 
@@ -32,8 +37,7 @@ def typed_shape(
     schema: Mapping[str, JSON],
     *,
     max_depth: int,
-    whole: bool,
-    empty: Callable[[], object] | None = None,
+    admit: Admit | None = None,
 ) -> Shape:
     """Make the shape of one core schema.
 
@@ -41,16 +45,18 @@ def typed_shape(
         core: What pydantic generated.
         schema: Its JSON Schema, frozen.
         max_depth: How many containers may stand inside one another.
-        whole: An input: dumps hold every field, also excluded ones, and no computed ones.
-        empty: What no value at all means.
+        admit: Prepares a raw input; None: it is an output. The dump of an input holds every
+            field, also excluded ones, and no computed ones.
     """
+    whole = admit is not None
     typed = _Typed(harden(core, max_depth, keep_excluded=whole), max_depth, whole=whole)
     flat = _is_flat(core)
+    honest = _HONEST_OUTPUT if not whole else _HONEST_FLAT_INPUT if flat else _HONEST_INPUT
     return Shape(
         schema=schema,
         flat=flat,
         max_depth=max_depth,
-        validate=typed.validator(empty),
+        validate=typed.validator(admit or check_honest, honest),
         copy=_copier(core, flat=flat),
         dump=typed.dump,
         restore=typed.restore,
@@ -67,7 +73,9 @@ class _Typed:
         self._max_depth = max_depth
         self._whole = whole
         self._shared = hardened.shared
-        self._closed = not (hardened.opaque or hardened.shared) and hardened.depth <= max_depth
+        self._transforms = hardened.transforms and not whole
+        looked_at = hardened.opaque or hardened.shared or self._transforms
+        self._closed = not looked_at and hardened.depth <= max_depth
         self._labels = (hardened.limits, hardened.tags)
         self._restorer = Restorer(hardened.schema, self._run, self.dump, max_depth)
 
@@ -108,27 +116,42 @@ class _Typed:
     def _violation(self, error: BaseException, raw: object) -> ContractViolation:
         return violation_of(error, raw, *self._labels)
 
-    def validator(self, empty: Callable[[], object] | None) -> Callable[[object], Argument]:
-        """Return the function that judges: with a second look only where it is needed."""
+    def validator(self, admit: Admit, honest: frozenset[type]) -> Callable[[object], Argument]:
+        """Return the function that judges: with a second look only where it is needed.
+
+        Args:
+            admit: Prepares a raw value.
+            honest: The exact types whose values need no preparing.
+        """
         run = self._run
 
         def validate(raw: object) -> Argument:
-            if raw is None and empty is not None:
-                raw = empty()
             try:
-                return run(raw)
+                return run(raw if type(raw) in honest else admit(raw))
             except Exception as error:
                 raise self._violation(error, raw) from error
 
         def validate_and_look(raw: object) -> Argument:
             value = validate(raw)
-            self.dump(value)
+            written = self.dump(value)
+            if self._transforms and holds_instance(raw):
+                value = self._as_returned(raw, value, written)
             try:
                 return snapshot(value) if self._shared else value
             except Exception as error:
                 raise violation("Cannot be copied.") from error
 
         return validate if self._closed else validate_and_look
+
+    def _as_returned(self, raw: Argument, value: Argument, written: JSON) -> Argument:
+        """Undo what validators did again to instances that went through them once already."""
+        try:
+            returned = self.dump(raw)
+            if canonical_json(returned) == canonical_json(written):
+                return value
+            return self._restorer.restore(returned)
+        except ContractViolation:
+            return value
 
 
 def _build(hardened: Hardened) -> tuple[Callable[[object], Argument], SchemaSerializer]:

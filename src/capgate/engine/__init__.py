@@ -8,22 +8,29 @@ from capgate.engine.describing import CapabilityDescription, CapabilitySummary, 
 from capgate.engine.discover import CapabilityDescriptor, DiscoveryScope
 from capgate.engine.drain import DrainReport
 from capgate.engine.engine import Engine
+from capgate.engine.options import CallOptions, DiscoverOptions, ExplainOptions, ResumeOptions
+from capgate.engine.parts import EngineParts
 from capgate.engine.view import EngineView
 
 __all__ = [
+    "BlockingApprovals",
+    "CallOptions",
+    "ResumeOptions",
+    "DiscoverOptions",
+    "ExplainOptions",
+    "BlockingEngine",
+    "CapabilityDescription",
+    # Looking
+    "CapabilityDescriptor",
+    "CapabilitySummary",
+    "DiscoveryScope",
+    "DrainReport",
     # Calling
     "Engine",
     "EngineView",
-    "BlockingEngine",
-    "BlockingApprovals",
-    # Looking
-    "CapabilityDescriptor",
-    "CapabilityDescription",
-    "CapabilitySummary",
-    "DiscoveryScope",
     "Explanation",
     # Configuring and closing
+    "EngineParts",
     "Store",
-    "DrainReport",
     "UnsafeWarning",
 ]

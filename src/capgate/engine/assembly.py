@@ -11,10 +11,16 @@ from capgate.approvals import ApprovalConfig, Approvals, ApprovalStore, MemoryAp
 from capgate.audit import AuditConfig, Auditor
 from capgate.call import Clock, Limits, Outcome, SystemClock, to_seconds
 from capgate.capability import Policy
-from capgate.engine.steady import SteadyClock, steady_ids
 from capgate.engine.reporting import reporter, teller
-from capgate.errors import CapabilityError, ConfigurationError, DomainError, Forbidden, Issue
-from capgate.errors import Unauthenticated
+from capgate.engine.steady import SteadyClock, steady_ids
+from capgate.errors import (
+    CapabilityError,
+    ConfigurationError,
+    DomainError,
+    Forbidden,
+    Issue,
+    Unauthenticated,
+)
 from capgate.idempotency import IdempotencyStore, MemoryIdempotency
 from capgate.pipeline import Authenticate, Evidence, Pipeline, Runtime, Slots, full_jitter
 from capgate.policies import duplicate_names, flatten
@@ -54,6 +60,7 @@ class Settings:
     clock: Clock | None = None
     new_id: Callable[[], str] | None = None
     jitter: Callable[[], float] = full_jitter
+    rulebook: RuleBook | None = None  # no option of `Engine`: for `capgate.testing`
 
 
 def assemble(
@@ -75,7 +82,7 @@ def assemble(
     auditor = Auditor(audit.sinks, strict=audit.strict, timeout=audit_timeout)
     evidence = Evidence(auditor, clock, strict=audit.strict)
     config = _approvals(settings)
-    rulebook = RuleBook()
+    rulebook = settings.rulebook or RuleBook()
     desk = Approvals(
         config.store or MemoryApprovals(),
         clock=clock,
@@ -116,6 +123,8 @@ def assemble(
         hash_inputs=audit.hash_inputs,
         strict=audit.strict,
         verbose=audit.verbose,
+        removed=frozenset(() if settings.pipeline is None else settings.pipeline.removed),
+        live=set(),
     )
     return runtime, auditor
 
@@ -205,7 +214,9 @@ def _exception_issues(exceptions: object) -> list[Issue]:
         return [_invalid("exceptions", "must map exception classes to classes", exceptions)]
     targets = (DomainError, Forbidden, Unauthenticated)
     return [
-        _invalid("exceptions", "must map an Exception to DomainError, Forbidden or Unauthenticated", key)
+        _invalid(
+            "exceptions", "must map an Exception to DomainError, Forbidden or Unauthenticated", key
+        )
         for key, value in exceptions.items()
         if not (_is_exception(key) and isinstance(value, type) and issubclass(value, targets))
     ]
@@ -217,8 +228,6 @@ def _is_exception(key: object) -> bool:
 
 def _invalid(name: str, text: str, value: object) -> Issue:
     return Issue("ENGINE_OPTION_INVALID", f"{name} {text}, got {type(value).__name__}", name)
-
-
 
 
 def check_names(name: object, version: object, surfaces: object) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
@@ -13,6 +12,8 @@ from typing_extensions import TypeVar
 from capgate.call import in_event_loop
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from capgate.approvals import ApprovalRecord
     from capgate.call import Actor, Argument, Outcome
     from capgate.engine.discover import CapabilityDescriptor
@@ -77,9 +78,7 @@ class BlockingApprovals:
         """See `Approvals.find`."""
         return self._portal.call(partial(self._engine.approvals.find, **filters))
 
-    def approve(
-        self, approval_id: str, *, by: Actor, comment: str | None = None
-    ) -> ApprovalRecord:
+    def approve(self, approval_id: str, *, by: Actor, comment: str | None = None) -> ApprovalRecord:
         """See `Approvals.approve`."""
         approve = self._engine.approvals.approve
         return self._portal.call(partial(approve, approval_id, by=by, comment=comment))

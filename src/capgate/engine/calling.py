@@ -12,7 +12,6 @@ from capgate.call import (
     Completed,
     Failed,
     Guard,
-    Request,
     current_watch,
     to_seconds,
 )
@@ -20,7 +19,9 @@ from capgate.errors import ErrorCode
 from capgate.pipeline import capture_claimed
 
 if TYPE_CHECKING:
-    from capgate.call import Outcome
+    from collections.abc import Awaitable
+
+    from capgate.call import Outcome, Request
     from capgate.engine.dependencies import Dependencies
     from capgate.engine.drain import Live
     from capgate.engine.registry import Registry
@@ -32,21 +33,21 @@ _STOPPED = frozenset({ErrorCode.TIMEOUT, ErrorCode.CANCELLED})
 class Caller:
     """Begins calls for one engine."""
 
-    __slots__ = ("_dependencies", "_live", "_registry", "_runtime")
+    __slots__ = ("_dependencies", "_live", "_plan", "_runtime")
 
     def __init__(
         self, registry: Registry, runtime: Runtime, dependencies: Dependencies, live: Live
     ) -> None:
         """Bind to the engine's parts."""
-        self._registry = registry
+        self._plan = registry.plan
         self._runtime = runtime
         self._dependencies = dependencies
         self._live = live
 
-    async def run(
+    def open(
         self, capability: object, request: Request, surface: str, *, nested: bool = False
-    ) -> Call:
-        """Carry one call to its end and return its record.
+    ) -> tuple[Call, Plan]:
+        """Check what the caller said and establish the call's record.
 
         Raises:
             TypeError: The caller said something that cannot be.
@@ -54,57 +55,44 @@ class Caller:
         """
         if self._live.closing and not nested:
             raise RuntimeError("the engine is closed: it takes no new calls")
-        id_, plan = self._registry.plan(capability, surface)
-        check(request, surface, authenticator=self._runtime.authenticate is not None)
-        call = self.begin(request, id_, plan, surface)
-        await self.carry(call, plan)
+        if request.unusual:
+            check(request, authenticator=self._runtime.authenticate is not None)
+        if not isinstance(surface, str):
+            raise TypeError(f"surface must be a str, got {type(surface).__name__}")
+        id_, plan = self._plan(capability, surface)
+        return self.begin(request, id_, plan, surface), plan
+
+    def begin(self, request: Request, id_: str, plan: Plan, surface: str) -> Call:
+        """Establish a call's record."""
+        runtime = self._runtime
+        call = Call(request, runtime.new_id("exe_"), id_, surface, current_watch())
+        call.view = plan.view
+        call.form = plan.form
+        deps = self._dependencies
+        call.deps = deps.value if deps.simple and request.deps is None else deps.of(request.deps)
+        if request.actor is not None:
+            capture_claimed(call)
+        if request.timeout is not None or request.cancel is not None:
+            _guard(call, request)
+        call.grace = runtime.cleanup_grace
         return call
+
+    def carry(self, call: Call, plan: Plan) -> Awaitable[None]:
+        """Run the plan, within the dependencies if they are made for each call."""
+        if self._dependencies.factory is None:
+            return plan.carry(call)
+        return self._dependencies.carry(call, plan)
 
     async def explain(
         self, capability: object, request: Request, surface: str
     ) -> list[tuple[str, str, str | None]]:
         """Run every stage but execution, without any effect, and return the verdicts."""
-        id_, plan = self._registry.plan(capability, surface)
-        check(request, surface, authenticator=self._runtime.authenticate is not None)
-        call = self.begin(request, id_, plan, surface)
+        call, plan = self.open(capability, request, surface)
         call.dry_run = True
         verdicts: list[tuple[str, str, str | None]] = []
         await self._dependencies.explain(call, plan, verdicts)
         call.logger.info("explained", stages=len(verdicts), verdict=verdicts[-1][1])
         return verdicts
-
-    def begin(self, request: Request, id_: str, plan: Plan, surface: str) -> Call:
-        """Establish a call's record."""
-        call = Call(
-            request,
-            execution_id=self._runtime.new_id("exe"),
-            capability_id=id_,
-            surface=surface,
-            watch=current_watch(),
-        )
-        call.grace = self._runtime.cleanup_grace
-        capability = plan.capability
-        if capability is not None:
-            call.view = capability.view
-            call.form = capability.definition.contract
-        call.deps = self._dependencies.of(request.deps)
-        capture_claimed(call)
-        if request.timeout is not None or request.cancel is not None:
-            _guard(call, request)
-        return call
-
-    async def carry(self, call: Call, plan: Plan) -> None:
-        """Run the plan while the engine knows of the call."""
-        self._live.add(call)
-        try:
-            if self._dependencies.factory is None:
-                await plan.carry(call)
-            else:
-                await self._dependencies.carry(call, plan)
-        finally:
-            self._live.discard(call)
-            if call.guard is not None and call.request.cancel is not None:
-                call.request.cancel.unsubscribe(call.guard)
 
 
 def _guard(call: Call, request: Request) -> None:
@@ -116,14 +104,12 @@ def _guard(call: Call, request: Request) -> None:
         watch.follow(request.cancel, guard)
 
 
-def check(request: Request, surface: object, *, authenticator: bool) -> None:
+def check(request: Request, *, authenticator: bool) -> None:
     """Refuse at once what no caller may say.
 
     Raises:
         TypeError: Naming the argument and what it must be.
     """
-    if not isinstance(surface, str):
-        raise TypeError(f"surface must be a str, got {type(surface).__name__}")
     if request.credentials is not None:
         if request.actor is not None:
             raise TypeError("pass either actor or credentials, not both")
@@ -133,10 +119,13 @@ def check(request: Request, surface: object, *, authenticator: bool) -> None:
         request.timeout = to_seconds(request.timeout, "timeout")
     if request.cancel is not None and not isinstance(request.cancel, CancelToken):
         raise TypeError(f"cancel must be a CancelToken, got {type(request.cancel).__name__}")
-    for name in ("correlation_id", "idempotency_key"):
-        value: object = getattr(request, name)
-        if value is not None and not (isinstance(value, str) and value.strip()):
-            raise TypeError(f"{name} must be a str that is not blank")
+    _check_text("correlation_id", request.correlation_id)
+    _check_text("idempotency_key", request.idempotency_key)
+
+
+def _check_text(name: str, value: object) -> None:
+    if value is not None and not (isinstance(value, str) and value.strip()):
+        raise TypeError(f"{name} must be a str that is not blank")
 
 
 def outcome_of(call: Call) -> Outcome[Any]:

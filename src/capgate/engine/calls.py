@@ -93,17 +93,23 @@ class Calls(Generic[DepsT]):
             CapabilityError: The call did not complete.
             TypeError: An argument that no call can have.
         """
-        request = Request(
-            input,
-            actor,
-            credentials=credentials,
-            deps=deps,
-            cancel=cancel,
-            timeout=timeout,
-            correlation_id=correlation_id,
-            idempotency_key=idempotency_key,
-        )
-        call = await self._caller.run(capability, request, surface)
+        request = Request(input, actor, deps)
+        if not (
+            credentials is None
+            and cancel is None
+            and timeout is None
+            and correlation_id is None
+            and idempotency_key is None
+        ):
+            request.claim(
+                credentials=credentials,
+                cancel=cancel,
+                timeout=timeout,
+                correlation_id=correlation_id,
+                idempotency_key=idempotency_key,
+            )
+        call, plan = self._caller.open(capability, request, surface)
+        await self._caller.carry(call, plan)
         if call.error is None and call.suspended is None:
             return call.output
         return outcome_of(call).unwrap()
@@ -147,17 +153,24 @@ class Calls(Generic[DepsT]):
         Raises:
             TypeError: An argument that no call can have.
         """
-        request = Request(
-            input,
-            actor,
-            credentials=credentials,
-            deps=deps,
-            cancel=cancel,
-            timeout=timeout,
-            correlation_id=correlation_id,
-            idempotency_key=idempotency_key,
-        )
-        return outcome_of(await self._caller.run(capability, request, surface))
+        request = Request(input, actor, deps)
+        if not (
+            credentials is None
+            and cancel is None
+            and timeout is None
+            and correlation_id is None
+            and idempotency_key is None
+        ):
+            request.claim(
+                credentials=credentials,
+                cancel=cancel,
+                timeout=timeout,
+                correlation_id=correlation_id,
+                idempotency_key=idempotency_key,
+            )
+        call, plan = self._caller.open(capability, request, surface)
+        await self._caller.carry(call, plan)
+        return outcome_of(call)
 
     async def resume(
         self,
@@ -203,7 +216,8 @@ class Calls(Generic[DepsT]):
         timeout: Duration | None = None,
     ) -> Outcome[Any]:
         """Execute an approved call and return its outcome; arguments as `resume`."""
-        request = Request(None, actor, deps=deps, cancel=cancel, timeout=timeout)
+        request = Request(None, actor, deps)
+        request.claim(cancel=cancel, timeout=timeout)
         return outcome_of(await self._resuming.run(approval_id, request, expected_surface))
 
     async def discover(
@@ -228,7 +242,8 @@ class Calls(Generic[DepsT]):
             CapabilityError: TIMEOUT at stage discovery when the walk took too long;
                 UNAUTHENTICATED when the credentials are refused.
         """
-        request = Request(None, actor, credentials=credentials, deps=deps)
+        request = Request(None, actor, deps)
+        request.claim(credentials=credentials)
         return await self._discoverer.walk(surface, request, scope)
 
     async def explain(
@@ -245,7 +260,8 @@ class Calls(Generic[DepsT]):
 
         For trusted tooling only: it tells concealed truths. Arguments as `invoke`.
         """
-        request = Request(input, actor, credentials=credentials, deps=deps)
+        request = Request(input, actor, deps)
+        request.claim(credentials=credentials)
         stages = await self._caller.explain(capability, request, surface)
         return explanation(stages)
 
@@ -269,6 +285,8 @@ class Calls(Generic[DepsT]):
     ) -> Outcome[Any]:
         """Serve `Context.attempt`: a call inside another."""
         surface: str = options.pop("surface", "direct")
-        request = Request(input, options.pop("actor", None), **options)
-        request.parent_execution_id = parent.execution_id
-        return outcome_of(await self._caller.run(capability, request, surface, nested=True))
+        request = Request(input, options.pop("actor", None), options.pop("deps", None))
+        request.claim(**options, parent_execution_id=parent.execution_id)
+        call, plan = self._caller.open(capability, request, surface, nested=True)
+        await self._caller.carry(call, plan)
+        return outcome_of(call)

@@ -22,7 +22,7 @@ _NOT_MADE: Final = object()
 class Dependencies:
     """Decides what `deps` a call has."""
 
-    __slots__ = ("_seconds", "_type", "_value", "factory")
+    __slots__ = ("_seconds", "_type", "simple", "value", "factory")
 
     def __init__(self, given: object, type_: type | None, seconds: float) -> None:
         """Take the engine's own.
@@ -39,9 +39,11 @@ class Dependencies:
         self.factory: Factory | None = None if value or not callable(given) else given
         self._type = type_
         self._seconds = seconds
-        self._value = None if self.factory is not None else given
-        if self._value is not None:
-            self._check(self._value)
+        self.value = None if self.factory is not None else given
+        if self.value is not None:
+            self._check(self.value)
+        # Nothing to make and nothing that can be missing.
+        self.simple = self.factory is None and (self.value is not None or type_ is None)
 
     def of(self, given: object) -> Any:
         """Return the deps of a call, before any factory has run.
@@ -54,15 +56,13 @@ class Dependencies:
             return given
         if self.factory is not None:
             return _NOT_MADE
-        if self._value is None and self._type is not None:
+        if self.value is None and self._type is not None:
             raise TypeError(f"deps is missing: pass a {self._type.__name__}")
-        return self._value
+        return self.value
 
     def _check(self, value: object) -> None:
         if self._type is not None and not isinstance(value, self._type):
-            raise TypeError(
-                f"deps must be a {self._type.__name__}, got {type(value).__name__}"
-            )
+            raise TypeError(f"deps must be a {self._type.__name__}, got {type(value).__name__}")
 
     async def carry(self, call: Call, plan: Plan) -> None:
         """Make the deps, run the plan with them, and leave what was entered."""
@@ -78,9 +78,7 @@ class Dependencies:
 
         await self._within(call, plan, explain)
 
-    async def _within(
-        self, call: Call, plan: Plan, run: Callable[[Plan], Awaitable[None]]
-    ) -> None:
+    async def _within(self, call: Call, plan: Plan, run: Callable[[Plan], Awaitable[None]]) -> None:
         if call.deps is not _NOT_MADE or self.factory is None:
             await run(plan)
             return
@@ -100,9 +98,7 @@ class Dependencies:
             if entered is not None:
                 await self._leave(call, entered)
 
-    async def _make(
-        self, call: Call, factory: Factory
-    ) -> AbstractAsyncContextManager[Any] | None:
+    async def _make(self, call: Call, factory: Factory) -> AbstractAsyncContextManager[Any] | None:
         made = factory(Invocation(call))
         if isinstance(made, Awaitable):
             made = await bounded(made, self._seconds)
@@ -120,4 +116,6 @@ class Dependencies:
             try:
                 await entered.__aexit__(None, None, None)
             except Exception as error:
-                call.logger.error("deps_exit_failed", error_type=type(error).__name__, exc_info=error)
+                call.logger.error(
+                    "deps_exit_failed", error_type=type(error).__name__, exc_info=error
+                )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -164,7 +164,7 @@ class Discoverer:
     def _call(self, surface: str, request: Request) -> Call:
         call = Call(
             request,
-            execution_id=self._runtime.new_id("exe"),
+            execution_id=self._runtime.new_id("exe_"),
             capability_id="",
             surface=surface,
             watch=current_watch(),
@@ -215,7 +215,7 @@ class _Walk:
         self._candidates = tuple(candidates)
         self._concurrency = concurrency
         self._found: list[CapabilityDescriptor | None] = [None] * len(self._candidates)
-        self._waiting: list[tuple[int, Call, object]] = []
+        self._waiting: list[tuple[int, Awaitable[Ruling]]] = []
         self.broken: list[tuple[str, str]] = []
 
     def sync(self) -> bool:
@@ -224,29 +224,28 @@ class _Walk:
             if not candidate.batch:
                 self._found[index] = candidate.plain
                 continue
-            ruling = candidate.batch.rule(self._call.about(candidate.view))
+            ruling = candidate.batch.rule(self._call, candidate.view)
             if isinstance(ruling, Ruling):
                 self._take(index, ruling)
             else:
-                self._waiting.append((index, self._call, ruling))
+                self._waiting.append((index, ruling))
         return not self._waiting
 
     async def rest(self) -> None:
         """Wait for the policies that have not answered."""
         limiter = anyio.CapacityLimiter(self._concurrency)
 
-        async def ask(index: int, pending: object) -> None:
+        async def ask(index: int, pending: Awaitable[Ruling]) -> None:
             async with limiter:
-                ruling: Ruling = await pending  # type: ignore[misc]  # rule() gave it
-                self._take(index, ruling)
+                self._take(index, await pending)
 
         async with anyio.create_task_group() as group:
-            for index, _, pending in self._waiting:
+            for index, pending in self._waiting:
                 group.start_soon(ask, index, pending)
 
     def _take(self, index: int, ruling: Ruling) -> None:
         candidate = self._candidates[index]
-        self.broken += [(candidate.view.id, name) for name in ruling.broken]
+        self.broken += [(candidate.view.id, name) for name, _ in ruling.broken]
         if ruling.verdict is Verdict.ALLOW:
             self._found[index] = candidate.plain
         elif ruling.verdict is Verdict.REQUIRE_APPROVAL:

@@ -29,13 +29,11 @@ class DrainReport:
 class Live:
     """The calls under way."""
 
-    __slots__ = ("_calls", "_empty", "add", "closing", "discard")
+    __slots__ = ("_calls", "closing")
 
-    def __init__(self) -> None:
-        """Start with none."""
-        self._calls: set[Call] = set()
-        self.add = self._calls.add
-        self.discard = self._calls.discard
+    def __init__(self, calls: set[Call]) -> None:
+        """Watch the set that the plans keep."""
+        self._calls = calls
         self.closing = False
 
     def __len__(self) -> int:

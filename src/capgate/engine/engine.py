@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 import anyio
 from typing_extensions import ParamSpec, TypeVar, Unpack
 
-from capgate.call import Invocation
 from capgate.capability import Capability, CapabilityDecorator, Include, Library, declare
 from capgate.engine.assembly import Settings, assemble, check_names
 from capgate.engine.blocking import BlockingEngine, blocking
@@ -20,6 +18,7 @@ from capgate.engine.describing import description, summary
 from capgate.engine.discover import Discoverer
 from capgate.engine.drain import DrainReport, Live
 from capgate.engine.enrolment import Enrolment
+from capgate.engine.parts import EngineParts
 from capgate.engine.registry import Registry
 from capgate.engine.resuming import Resuming
 from capgate.engine.view import EngineView
@@ -27,12 +26,15 @@ from capgate.pipeline import Pipeline
 from capgate.policies import flatten
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from types import TracebackType
+    from typing import Self
 
     from anyio.abc import TaskGroup
-    from typing_extensions import Self
 
     from capgate.approvals import Approvals
+    from capgate.call import Invocation
     from capgate.capability import CapabilityOptions
     from capgate.engine.describing import CapabilityDescription, CapabilitySummary
     from capgate.engine.options import EngineOptions
@@ -117,10 +119,11 @@ class Engine(Calls[DepsT]):
         pipeline = built.pipeline or Pipeline.default()
         self.name = name
         self.version = version
+        self._parts = EngineParts(name, version, deps_type, deps, own_surfaces, built)
         self._runtime, self._auditor = assemble(built, self._nest)
         self._registry = Registry(pipeline, self._runtime)
         self._discoverer = Discoverer(self._runtime)
-        self._live = Live()
+        self._live = Live(self._runtime.live)
         dependencies = Dependencies(deps, deps_type, self._runtime.policy_timeout)
         self._caller = Caller(self._registry, self._runtime, dependencies, self._live)
         self._resuming = Resuming(self._registry, self._caller, self._runtime)
@@ -183,6 +186,29 @@ class Engine(Calls[DepsT]):
         if not isinstance(surface, str) or not surface.strip():
             raise TypeError("surface must be a str that is not blank")
         return EngineView(self, surface)
+
+    @property
+    def parts(self) -> EngineParts:
+        """What this engine is built of, its capabilities included; for trusted tooling."""
+        return replace(self._parts, capabilities=self._registry.composed())
+
+    @staticmethod
+    def of(parts: EngineParts) -> Engine[Any]:
+        """Build a new engine of another one's parts; handles of their capabilities belong to it.
+
+        Raises:
+            ConfigurationError: As the constructor.
+        """
+        engine = Engine[Any](
+            parts.name,
+            version=parts.version,
+            deps_type=parts.deps_type,
+            deps=parts.deps,
+            surfaces=parts.surfaces,
+            **parts.options(),
+        )
+        engine._enrolment.adopt(parts.capabilities)
+        return engine
 
     def catalog(self) -> tuple[CapabilitySummary, ...]:
         """Return every capability in one line each; for trusted tooling."""

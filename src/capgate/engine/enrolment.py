@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from capgate.capability import Capability, Composed, Include, compose, local, unknown_surfaces
@@ -10,6 +9,8 @@ from capgate.errors import ConfigurationError, Issue
 from capgate.policies import duplicate_names, flatten
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from capgate.capability import Definition
     from capgate.engine.discover import Discoverer
     from capgate.engine.registry import Registry
@@ -54,6 +55,10 @@ class Enrolment:
         """
         self._add([], includes)
 
+    def adopt(self, capabilities: Iterable[Composed]) -> None:
+        """Add capabilities as another engine has them; refused as `include` does."""
+        self._add(list(capabilities), [])
+
     def _add(self, handles: list[Composed], includes: Iterable[object]) -> None:
         if self.closed:
             raise RuntimeError("capabilities must be registered before the engine is entered")
@@ -93,5 +98,3 @@ def _declares(definition: Definition, what: str) -> bool:
     if what == "access":
         return definition.access != "public"
     return bool(definition.policies if what == "policies" else definition.approval)
-
-

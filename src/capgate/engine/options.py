@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from capgate.approvals import ApprovalConfig, ApprovalStore
     from capgate.audit import AuditConfig, AuditSink
     from capgate.call import Actor, CancelToken, Clock, Duration, Limits

@@ -29,7 +29,7 @@ class Registry:
         self._composed: dict[str, Composed] = {}
         self._enrolled: dict[str, Enrolled] = {}
         self._handles: dict[Capability[..., Any], list[str]] = {}
-        self._plans: dict[tuple[str, str], Plan] = {}
+        self._plans: dict[tuple[str, object], tuple[str, Plan]] = {}
         self._real: dict[str, Plan] = {}
         self._unexposed: dict[str, Plan] = {}
         self._unknown = plan_refusal(refuse_as("unknown"), Discovery(), runtime)
@@ -46,9 +46,19 @@ class Registry:
         self._unexposed[definition.id] = plan_refusal(
             refuse_as("not-exposed"), Discovery(), self._runtime, known=enrolled
         )
+        # By handle too, unless it stands for more than one capability here.
+        alone = len(self._handles[composed.handle]) == 1
         for surface in definition.expose:
-            self._plans[surface, definition.id] = plan
+            self._plans[surface, definition.id] = (definition.id, plan)
+            if alone:
+                self._plans[surface, composed.handle] = (definition.id, plan)
+        if not alone:
+            self._forget(composed.handle)
         return enrolled
+
+    def _forget(self, handle: Capability[..., Any]) -> None:
+        for surface, key in [each for each in self._plans if each[1] is handle]:
+            del self._plans[surface, key]
 
     def plan(self, capability: object, surface: str) -> tuple[str, Plan]:
         """Return the effective id and the plan of a call.
@@ -56,11 +66,12 @@ class Registry:
         Raises:
             TypeError: Neither an id nor a handle of this engine.
         """
+        if type(capability) is str or type(capability) is Capability:
+            found = self._plans.get((surface, capability))
+            if found is not None:
+                return found
         id_ = capability if isinstance(capability, str) else self.id_of(capability)
-        plan = self._plans.get((surface, id_))
-        if plan is None:
-            plan = self._unexposed.get(id_, self._unknown)
-        return id_, plan
+        return id_, self._unexposed.get(id_, self._unknown)
 
     def id_of(self, handle: object) -> str:
         """Return the id a handle is registered under.

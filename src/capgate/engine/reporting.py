@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 import structlog
 
 from capgate.audit import AuditEvent, Auditor, freeze
 from capgate.capability import ContractViolation
-from capgate.errors import CapabilityError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
     from capgate.approvals import ApprovalRecord, Emit
     from capgate.call import Actor, Clock
-    from capgate.errors import JSON
+    from capgate.errors import JSON, CapabilityError
 
 
 def reporter(hook: Callable[[CapabilityError], object] | None) -> Callable[[CapabilityError], None]:

@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from capgate.call import Actor, Call, Request, capture
+from capgate.engine.calling import check
 from capgate.errors import CapabilityError, ErrorCode
 from capgate.pipeline import Approval, plan_refusal
 
@@ -36,6 +37,7 @@ class Resuming:
         """Carry one resumed call to its end and return its record."""
         if not isinstance(approval_id, str):
             raise TypeError(f"approval_id must be a str, got {type(approval_id).__name__}")
+        check(request, authenticator=False)
         record: ApprovalRecord | None = None
         refusal: CapabilityError | None = None
         try:
@@ -68,7 +70,9 @@ class Resuming:
         if refusal is not None:
             error, denial = refusal
             plan = self._refusal(error, denial)
-            call = self._caller.begin(request, record.capability_id, plan, surface or record.surface)
+            call = self._caller.begin(
+                request, record.capability_id, plan, surface or record.surface
+            )
             return call, plan
         _, plan = self._registry.plan(record.capability_id, record.surface)
         call = self._caller.begin(request, record.capability_id, plan, record.surface)
@@ -98,7 +102,8 @@ def _guards(
             refusal = CapabilityError(ErrorCode.UNAUTHENTICATED)
             refusal.__cause__ = error
             return refusal, "unauthenticated"
-        if actor != record.actor:
+        # Nobody knows who is anonymous: no anonymous caller is the requester.
+        if actor != record.actor or actor.kind == "anonymous":
             return CapabilityError(ErrorCode.APPROVAL_NOT_FOUND), "resume-mismatch"
     if surface is not None and surface != record.surface:
         return CapabilityError(ErrorCode.APPROVAL_NOT_FOUND), "resume-mismatch"
@@ -111,5 +116,3 @@ def _key_of(record: ApprovalRecord) -> str | None:
         return None
     key: str = json.loads(record.idempotency_key)[-1]
     return key
-
-

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from capgate.call import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_BYTES: Final = 12
+_BATCH: Final = 256
 
 
 class SteadyClock:
@@ -44,12 +50,33 @@ class SteadyClock:
             structlog.get_logger("capgate").error("clock_failed", problem=what)
 
 
+class RandomIds:
+    """Ids of 24 hex digits from the system's random source, read many at a time.
+
+    The source costs a system call; the bytes of one id are used once, also across a fork.
+    """
+
+    __slots__ = ("_ids",)
+
+    def __init__(self) -> None:
+        """Start without any; the first id reads them."""
+        self._ids: list[str] = []
+        # A child process must not hand out what its parent has too.
+        os.register_at_fork(after_in_child=self._ids.clear)
+
+    def __call__(self, prefix: str) -> str:
+        """Return a new id such as `exe_…`."""
+        ids = self._ids
+        if not ids:
+            fresh = os.urandom(_BYTES * _BATCH).hex()
+            width = 2 * _BYTES
+            ids.extend(fresh[at : at + width] for at in range(0, len(fresh), width))
+        return prefix + ids.pop()
+
+
 def steady_ids(new_id: Callable[[], str] | None) -> Callable[[str], str]:
-    """Return a maker of ids with a prefix, `exe_…` and `apr_…`, that cannot fail."""
-
-    def random(prefix: str) -> str:
-        return f"{prefix}_{os.urandom(12).hex()}"
-
+    """Return a maker of ids with a prefix, `exe_` or `apr_`, that cannot fail."""
+    random = RandomIds()
     if new_id is None:
         return random
 
@@ -57,7 +84,7 @@ def steady_ids(new_id: Callable[[], str] | None) -> Callable[[str], str]:
         try:
             made: Any = new_id()
             if isinstance(made, str) and made.strip():
-                return f"{prefix}_{made}"
+                return prefix + made
             problem = type(made).__name__
         except Exception as error:
             problem = type(error).__name__

@@ -53,9 +53,7 @@ class EngineView(Generic[DepsT]):
         """See `Engine.discover`."""
         return await self._engine.discover(self.surface, scope=scope, **options)
 
-    async def explain(
-        self, capability: Any, input: Argument = None, **options: Any
-    ) -> Explanation:
+    async def explain(self, capability: Any, input: Argument = None, **options: Any) -> Explanation:
         """See `Engine.explain`."""
         return await self._engine.explain(capability, input, surface=self.surface, **options)
 

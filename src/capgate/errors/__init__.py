@@ -31,7 +31,7 @@ from capgate.errors.error import CapabilityError
 from capgate.errors.foreign import JSON
 from capgate.errors.normalize import class_failure, normalize
 from capgate.errors.public import public_error
-from capgate.errors.reading import is_own, stamp
+from capgate.errors.reading import is_own, refusal, seal, stamp
 
 __all__ = [
     # The table
@@ -64,5 +64,7 @@ __all__ = [
     "normalize",
     "class_failure",
     "is_own",
+    "refusal",
+    "seal",
     "stamp",
 ]

@@ -107,3 +107,50 @@ def stamp(
     copy.__context__ = error.__context__
     copy.__suppress_context__ = error.__suppress_context__
     return copy.with_traceback(error.__traceback__)
+
+
+def seal(error: CapabilityError, execution_id: str, effect: Effect) -> CapabilityError:
+    """Write an execution's facts on an error that was made for it and that nobody has seen yet.
+
+    The one change in place: a refusal is on the hot path. What others may hold is stamped.
+    """
+    r = error._record  # noqa: SLF001  same room
+    sealed = Record(
+        r.code,
+        r.public_message,
+        r.stage,
+        r.retryable,
+        r.exposed,
+        r.reason,
+        effect,
+        execution_id,
+        r.approval_id,
+        r.public_details,
+        r.details_dropped,
+        r.details,
+    )
+    object.__setattr__(error, "_record", sealed)
+    return error
+
+
+_PLAIN: Final = {
+    code: CapabilityError(code)._record  # noqa: SLF001  same room
+    for code in ErrorCode
+}
+
+
+def refusal(
+    code: ErrorCode,
+    cause: BaseException | None = None,
+    *,
+    message: str | None = None,
+    reason: str | None = None,
+) -> CapabilityError:
+    """Return an error with the table's values, made fast: for capgate's own refusals."""
+    record = _PLAIN[code]
+    if message is not None or reason is not None:
+        record = record._replace(public_message=message or record.public_message, reason=reason)
+    error = rebuild(CapabilityError, record)
+    if cause is not None:
+        error.__cause__ = cause
+    return error

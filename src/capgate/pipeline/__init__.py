@@ -21,34 +21,34 @@ from capgate.pipeline.slots import Slots
 from capgate.pipeline.stage import CoreStage, CoreStep, Skip, Stage, Step
 
 __all__ = [
-    # Building a pipeline
-    "Pipeline",
-    "Stage",
-    "Step",
-    "Skip",
-    # The default stages, in order
-    "Discovery",
-    "InputValidation",
-    "Authentication",
-    "Authorization",
-    "Policy",
     "Approval",
-    "Execution",
-    "OutputValidation",
     # For the engine
     "Authenticate",
+    "Authentication",
+    "Authorization",
     "CoreStage",
     "CoreStep",
+    # The default stages, in order
+    "Discovery",
     "Enrolled",
     "Evidence",
+    "Execution",
+    "InputValidation",
+    "OutputValidation",
+    # Building a pipeline
+    "Pipeline",
     "Plan",
+    "Policy",
     "Runtime",
+    "Skip",
     "Slots",
+    "Stage",
+    "Step",
     "authenticated",
     "capture_claimed",
     "frozen",
-    "identify",
     "full_jitter",
+    "identify",
     "plan_for",
     "plan_refusal",
     "refuse_as",

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from capgate.call import Context
-from capgate.call import Cause, Guard
-from capgate.call import Interrupted, first, is_exit, stopped
+from capgate.call import Cause, Context, Guard, Interrupted, first, is_exit, stopped
 from capgate.errors import CapabilityError, Effect, ErrorCode, normalize
+from capgate.pipeline.evidence import frozen
 from capgate.pipeline.threads import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from capgate.call import Call
-    from capgate.call import Argument
+    from capgate.call import Argument, Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_FIRST: Final = frozen(attempt=1)
 
 
 class Attempt:
@@ -31,8 +30,8 @@ class Attempt:
         "_bind",
         "_context",
         "_declared",
+        "_evidence",
         "_handler",
-        "_run",
         "_runtime",
         "_synchronous",
         "timeout",
@@ -46,41 +45,57 @@ class Attempt:
         self._declared = capability.definition.errors
         self._runtime = runtime
         self._synchronous = not inspect.iscoroutinefunction(capability.definition.handler)
-        self._run: Callable[[Call], Awaitable[Argument]] = (
-            self._enter_thread if self._synchronous else self._enter
-        )
+        self._evidence = runtime.evidence
         self.timeout = capability.definition.timeout or runtime.attempt_timeout
 
-    async def once(self, call: Call, *, gated: bool) -> None:
-        """Run the handler; returns when it returned.
+    def first(self, call: Call) -> Awaitable[None]:
+        """Pass the gate, tell the audit, and run the handler for the first time."""
+        call.attempts = 1
+        return self.once(call, opening=True)
+
+    async def once(self, call: Call, *, opening: bool = False) -> None:
+        """Pass the gate and run the handler; returns when it returned.
 
         Args:
             call: The call; its `output` is written.
-            gated: The gate was passed and nothing has been awaited since.
+            opening: `capability.started` is still to be told.
 
         Raises:
             CapabilityError: TIMEOUT, CANCELLED, or what the handler's failure became.
             Interrupted: The gate found the call stopped.
             BaseException: A native cancellation, an exit of the process.
         """
+        if stopped(call):
+            raise Interrupted
+        if opening and self._evidence.active:
+            started = self._start(call)
+            if started is not None:
+                await started
+                if stopped(call):
+                    raise Interrupted
         watch = call.watch
         guard = call.running = Guard(watch.new_scope(), watch, call)
         raised: BaseException | None = None
         with guard.scope:
             watch.arm(guard, self.timeout)
-            if gated or not stopped(call):
-                try:
-                    call.output = await self._run(call)
-                except BaseException as error:  # noqa: BLE001  judged below, after the scope is left
-                    raised = error
+            try:
+                keywords = self._bind(call.value)
+                if self._context is not None:
+                    keywords[self._context] = self._make_context(call)
+                if self._synchronous:
+                    call.output = await self._in_thread(call, keywords)
                 else:
-                    call.returned = True
-            else:
-                raised = Interrupted()
+                    call.entered = True
+                    call.output = await self._handler(**keywords)
+                call.returned = True
+            except BaseException as error:  # judged below, after the scope is left
+                raised = error
             watch.disarm(guard)
         undisturbed = raised is None and guard.cause is None and call.guard is None
-        if undisturbed and not watch.native(call.baseline):
+        if undisturbed and not watch.native(call.task, call.baseline):
             call.late = watch.now() >= guard.deadline
+            # Nothing points back: the record is freed without the collector's help.
+            guard.call = None
             return
         self._judge(call, guard, raised)
 
@@ -90,48 +105,46 @@ class Attempt:
             raise raised
         now = call.watch.now()
         note_token(call, now)
-        if call.watch.native(call.baseline):
+        if call.native():
             raise raised or Interrupted
         fired = first(call.guard, guard)
         if fired is not None and fired.cause is Cause.TOKEN:
-            raise CapabilityError(ErrorCode.CANCELLED) from raised
+            raise CapabilityError(ErrorCode.CANCELLED, effect=Effect.UNKNOWN) from raised
         if raised is None:
             call.late = fired is not None or past(guard, now) or past(call.guard, now)
             return
         if fired is not None:
-            raise CapabilityError(ErrorCode.TIMEOUT) from raised
-        if isinstance(raised, Interrupted):
-            raise raised
-        raise normalize(
+            raise CapabilityError(ErrorCode.TIMEOUT, effect=Effect.UNKNOWN) from raised
+        failure = normalize(
             raised,
             declared=self._declared,
             exceptions=self._runtime.exceptions,
             effect=Effect.UNKNOWN,
         )
+        call.harmless = failure.effect is Effect.NONE
+        raise failure
 
-    def _keywords(self, call: Call) -> dict[str, Argument]:
-        keywords = self._bind(call.value)
-        if self._context is not None:
-            keywords[self._context] = Context[Any](
-                call, nest=self._runtime.nest, synchronous=self._synchronous
-            )
-        return keywords
+    def _make_context(self, call: Call) -> Context[Any]:
+        return Context(call, nest=self._runtime.nest, synchronous=self._synchronous)
 
-    async def _enter(self, call: Call) -> Argument:
-        keywords = self._keywords(call)
-        call.entered = True
-        return await self._handler(**keywords)  # type: ignore[misc]  # a coroutine function
-
-    async def _enter_thread(self, call: Call) -> Argument:
+    async def _in_thread(self, call: Call, keywords: dict[str, Argument]) -> Argument:
         result = await in_thread(
             call,
             self._handler,
-            self._keywords(call),
+            keywords,
             threads=self._runtime.threads,
             release=call.take_places(),
         )
         # A plain function may still hand back a coroutine.
         return await result if isinstance(result, Awaitable) else result
+
+    def _start(self, call: Call) -> Awaitable[None] | None:
+        approval = call.approval
+        data = _FIRST if approval is None else frozen(attempt=1, approval_id=approval.id)
+        if self._evidence.strict:
+            return self._evidence.start_strictly(call, data)
+        noted = self._evidence.note("capability.started", call, data)
+        return None if noted is None else call.watch.shielded(noted)
 
 
 def past(guard: Guard | None, now: float) -> bool:

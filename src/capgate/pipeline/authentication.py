@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from capgate.call import Actor, capture
-from capgate.call import call_bounded
-from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.call import Actor, call_bounded, capture
+from capgate.errors import CapabilityError, ErrorCode, FailureStage, refusal
 from capgate.pipeline.identity import identify
 from capgate.pipeline.stage import CoreStage, CoreStep
 
@@ -86,6 +85,4 @@ class _Judge:
 
 def _unauthenticated(call: Call, cause: BaseException | None) -> CapabilityError:
     call.denial = "unauthenticated"
-    error = CapabilityError(ErrorCode.UNAUTHENTICATED)
-    error.__cause__ = cause
-    return error
+    return refusal(ErrorCode.UNAUTHENTICATED, cause)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from capgate.capability import AccessRequest
-from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.errors import CapabilityError, ErrorCode, FailureStage, refusal
 from capgate.pipeline.stage import CoreRun, CoreStage, CoreStep, Skip
 from capgate.policies import ask_rule, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from capgate.call import Call
     from capgate.capability import AccessRule
     from capgate.pipeline.enrolled import Enrolled
@@ -47,7 +45,7 @@ def _same(run: CoreRun, detail: str) -> CoreStep:
 def _refuse_anonymous(call: Call) -> None:
     if call.actor.kind == "anonymous":
         call.denial = "unauthenticated"
-        raise CapabilityError(ErrorCode.UNAUTHENTICATED)
+        raise refusal(ErrorCode.UNAUTHENTICATED)
 
 
 class _Asking:
@@ -61,7 +59,7 @@ class _Asking:
     async def run(self, call: Call) -> None:
         try:
             if self._known and call.actor.kind == "anonymous":
-                raise refused(call.actor)  # noqa: TRY301  one place names the denial
+                raise refused(call.actor)
             for rule in self._rules:
                 pending = ask_rule(rule, _request(call), self._seconds)
                 if pending is not None:

@@ -34,7 +34,7 @@ TTL: Final = timedelta(hours=24)
 _ATTEMPTS: Final = 3
 
 
-class Replayed(Exception):  # noqa: N818  not a failure: how a stage says the outcome is known
+class Replayed(Exception):
     """The call's key already has an outcome; the call's record holds it."""
 
 
@@ -97,7 +97,9 @@ async def ask_store(runtime: Runtime, question: Awaitable[Answer]) -> Answer:
         ) from error
 
 
-async def settle(call: Call, runtime: Runtime, error: CapabilityError | None, *, idempotent: bool) -> None:
+async def settle(
+    call: Call, runtime: Runtime, error: CapabilityError | None, *, idempotent: bool
+) -> None:
     """Keep the outcome under the call's key, or free it; the call is over."""
     key = call.claim_key
     if key is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from capgate.pipeline.approval import Approval
 from capgate.pipeline.authentication import Authentication
@@ -12,7 +12,9 @@ from capgate.pipeline.execution import Execution
 from capgate.pipeline.input_validation import InputValidation
 from capgate.pipeline.output_validation import OutputValidation
 from capgate.pipeline.policy import Policy
-from capgate.pipeline.stage import CoreStage
+
+if TYPE_CHECKING:
+    from capgate.pipeline.stage import CoreStage
 
 DEFAULT_STAGES: Final[tuple[type[CoreStage], ...]] = (
     Discovery,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.errors import CapabilityError, ErrorCode, FailureStage, refusal
 from capgate.pipeline.identity import identify
 from capgate.pipeline.stage import CoreRun, CoreStage, CoreStep, Skip
 from capgate.policies import PolicyBatch, Ruling, Verdict, in_phase
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from capgate.call import Call
+    from capgate.capability import CapabilityView
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
 
@@ -41,14 +42,15 @@ class Discovery(CoreStage):
         batch = PolicyBatch(
             policies, "discovery", seconds=runtime.policy_timeout, clock=runtime.clock
         )
-        concealing = _Concealing(batch, runtime)
+        concealing = _Concealing(batch, capability.view, runtime)
         return CoreStep(concealing.run, concealing.run, f"policies: {', '.join(batch.names)}")
 
 
 class _Concealing:
-    __slots__ = ("_batch", "_runtime")
+    __slots__ = ("_batch", "_runtime", "_view")
 
-    def __init__(self, batch: PolicyBatch, runtime: Runtime) -> None:
+    def __init__(self, batch: PolicyBatch, view: CapabilityView, runtime: Runtime) -> None:
+        self._view = view
         self._batch = batch
         self._runtime = runtime
 
@@ -56,7 +58,7 @@ class _Concealing:
         pending = identify(call, self._runtime)
         if pending is not None:
             await pending
-        ruling = self._batch.rule(call)
+        ruling = self._batch.rule(call, self._view)
         if not isinstance(ruling, Ruling):
             ruling = await ruling
         call.decisions += ruling.records
@@ -69,9 +71,7 @@ class _Concealing:
 def concealed(call: Call, denial: str, cause: BaseException | None = None) -> CapabilityError:
     """Return the one refusal that stands for unknown, unexposed and hidden alike."""
     call.denial = denial
-    error = CapabilityError(ErrorCode.CAPABILITY_NOT_FOUND)
-    error.__cause__ = cause
-    return error
+    return refusal(ErrorCode.CAPABILITY_NOT_FOUND, cause)
 
 
 def refuse_as(denial: str) -> CoreRun:

@@ -5,8 +5,7 @@ Here a failure meets the normaliser; nothing after this changes what it became.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from capgate.call import (
     Cause,
@@ -18,33 +17,46 @@ from capgate.call import (
     is_exit,
     resume_native,
 )
-from capgate.capability import ContractViolation
+from capgate.capability import READ_ONLY, ContractViolation
 from capgate.errors import (
     CapabilityError,
     Effect,
     ErrorCode,
     class_failure,
     is_own,
+    seal,
     stamp,
 )
 from capgate.idempotency import restore_error
 from capgate.pipeline.claiming import Replayed, settle
+from capgate.pipeline.evidence import frozen
 from capgate.pipeline.gate import Suspend
-from capgate.pipeline.telling import cancelled_data, completed_data, failed_data, denied_data
+from capgate.pipeline.telling import cancelled_data, completed_data, denied_data, failed_data
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
     from capgate.call import Call
-    from capgate.pipeline.enrolled import Enrolled
     from capgate.errors import JSON
+    from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
 
-_STOPPED = frozenset({ErrorCode.TIMEOUT, ErrorCode.CANCELLED})
+_STOPPED: Final = frozenset({ErrorCode.TIMEOUT, ErrorCode.CANCELLED})
+# What a custom stage refuses with, as the audit's reason of a denial.
+_DENIALS: Final = {
+    ErrorCode.CAPABILITY_NOT_FOUND: "hidden",
+    ErrorCode.UNAUTHENTICATED: "unauthenticated",
+    ErrorCode.FORBIDDEN: "forbidden",
+    ErrorCode.POLICY_DENIED: "policy-denied",
+    ErrorCode.POLICY_FAILED: "policy-failed",
+    ErrorCode.RATE_LIMITED: "rate-limited",
+}
 
 
 class Ending:
     """Ends the calls of one capability."""
 
-    __slots__ = ("_contract", "_evidence", "_harmless", "_idempotent", "_runtime")
+    __slots__ = ("_contract", "_done", "_evidence", "_harmless", "_idempotent", "_runtime")
 
     def __init__(self, runtime: Runtime, capability: Enrolled | None) -> None:
         """Bind to the capability's side effect; None for what is unknown."""
@@ -52,42 +64,46 @@ class Ending:
         self._evidence = runtime.evidence
         self._contract = None if capability is None else capability.definition.contract
         view = None if capability is None else capability.view
-        self._harmless = view is not None and view.side_effect in {"none", "read"}
+        self._harmless = view is not None and view.side_effect in READ_ONLY
+        self._done = Effect.NONE if self._harmless else Effect.DONE
         self._idempotent = view is not None and view.idempotent
 
-    async def settle(self, call: Call) -> None:
+    def conclude(self, call: Call) -> Awaitable[None] | None:
         """Judge how the call ended, record it, and tell whoever waited for it.
 
-        Raises:
-            BaseException: A native cancellation or an exit of the process goes on from here.
+        Returns:
+            None when that is done; otherwise what must be awaited. Awaiting it raises only a
+            native cancellation or an exit of the process, which go on from there.
         """
-        raised = call.raised
-        if raised is None:
-            await self._complete(call)
-        elif isinstance(raised, Suspend):
+        if call.raised is not None:
+            return self._interrupted(call, call.raised)
+        call.effect = self._done
+        noted = None
+        if self._evidence.active:
+            noted = self._tell(call, "capability.completed", completed_data(call))
+        if noted is None and call.claim_key is None and call.settling is None:
+            return None
+        return self._finish(call, noted)
+
+    async def _interrupted(self, call: Call, raised: BaseException) -> None:
+        kind = type(raised)
+        # The record must not keep the frames of what was raised alive.
+        call.raised = None
+        if kind is Suspend:
             await self._suspend(call)
-        elif isinstance(raised, Replayed):
+        elif kind is Replayed:
             await self._replay(call)
         elif is_exit(raised):
             await self._exit(call, raised)
         else:
             await self._fail(call, raised)
-        # The record must not keep the frames of what was raised alive.
-        call.raised = None
-
-    async def _complete(self, call: Call) -> None:
-        call.effect = Effect.NONE if self._harmless else Effect.DONE
-        if self._evidence.active:
-            await self._tell(call, "capability.completed", completed_data(call))
-        if call.claim_key is not None or call.has_settling:
-            await self._finish(call)
 
     async def _suspend(self, call: Call) -> None:
+        noted = None
         if not call.told_suspended and call.suspended is not None:
-            record = call.suspended
-            data = {"approval_id": record.id, "suspended": True, "repeated": True}
-            await self._tell(call, "capability.approval_requested", data)
-        await self._finish(call)
+            data = frozen(approval_id=call.suspended.id, suspended=True, repeated=True)
+            noted = self._tell(call, "capability.approval_requested", data)
+        await self._finish(call, noted)
 
     async def _replay(self, call: Call) -> None:
         stored = call.replay
@@ -98,23 +114,25 @@ class Ending:
         call.late = stored.late
         call.effect = Effect(stored.effect)
         if stored.error is not None:
-            await self._conclude(call, restore_error(stored.error))
+            await self._refuse(call, restore_error(stored.error))
             return
         try:
             call.output = self._contract.validate_output(stored.output)
         except ContractViolation as violation:
             error = CapabilityError(ErrorCode.OUTPUT_INVALID)
             error.__cause__ = violation
-            await self._conclude(call, error)
+            await self._refuse(call, error)
             return
-        await self._tell(call, "capability.completed", completed_data(call))
-        await self._finish(call)
+        await self._finish(call, self._tell(call, "capability.completed", completed_data(call)))
 
     async def _fail(self, call: Call, raised: BaseException) -> None:
-        native = call.watch.native(call.baseline)
+        step = call.step
+        native = call.native()
         error = self._judged(call, raised, native=native)
-        call.effect = self._effect(call, error)
-        await self._conclude(call, error, native=native)
+        call.effect = self._effect(call)
+        # What a custom stage raised may be held by others; everything else was made for this call.
+        made_here = error is not raised or step is None or step.core
+        await self._refuse(call, error, native=native, made_here=made_here)
         if native:
             # The last step: nothing of ours may stand between the caller and its cancellation.
             await resume_native(raised)
@@ -124,7 +142,7 @@ class Ending:
         raised = call.raised
         if isinstance(raised, Suspend):
             return "approval-required", None
-        if raised is None or is_exit(raised) or call.watch.native(call.baseline):
+        if raised is None or is_exit(raised) or call.native():
             raise raised or LookupError("nothing ended the call")
         call.error = self._judged(call, raised, native=False)
         return "refused", call.denial or call.error.code.value
@@ -132,80 +150,109 @@ class Ending:
     def _judged(self, call: Call, raised: BaseException, *, native: bool) -> CapabilityError:
         """Return the failure that `raised` stands for."""
         step = call.step
-        if is_own(raised):
-            return raised  # type: ignore[return-value]  # is_own says so
+        if step is None or step.core:
+            if type(raised) is CapabilityError:
+                return raised
+        elif is_own(raised) and raised.execution_id is None:
+            # Only this execution's own: a nested one's error has an execution id already.
+            if not call.entered and call.denial is None:
+                call.denial = _DENIALS.get(raised.code)
+            return raised
         fired = first(call.guard, call.running)
-        if native or isinstance(raised, Interrupted) or fired is not None or call.halted:
+        if native or type(raised) is Interrupted or fired is not None or call.halted:
             timed_out = fired is not None and fired.cause is Cause.DEADLINE
-            code = ErrorCode.TIMEOUT if timed_out else ErrorCode.CANCELLED
-            error = CapabilityError(code)
-        elif step.core:
-            error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=step.failure_stage)
+            error = CapabilityError(ErrorCode.TIMEOUT if timed_out else ErrorCode.CANCELLED)
+        elif step is None or step.core:
+            stage = None if step is None else step.failure_stage
+            error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=stage)
         else:
             error = class_failure(step.failure_stage, raised)
+            if not call.entered:
+                call.denial = _DENIALS.get(error.code)
         error.__cause__ = raised
         return error
 
-    def _effect(self, call: Call, error: CapabilityError) -> Effect:
+    def _effect(self, call: Call) -> Effect:
         if self._harmless or not call.entered:
             return Effect.NONE
         if call.returned:
             return Effect.DONE
-        return Effect.UNKNOWN if call.doubt else error.effect
+        return Effect.NONE if call.harmless and not call.doubt else Effect.UNKNOWN
 
-    async def _conclude(
-        self, call: Call, error: CapabilityError, *, native: bool = False
+    async def _refuse(
+        self,
+        call: Call,
+        error: CapabilityError,
+        *,
+        native: bool = False,
+        made_here: bool = True,
     ) -> None:
+        known = error.execution_id or call.execution_id
         if call.burnt:
-            error = CapabilityError(error.code, retryable=False)
-        call.error = stamp(error, execution_id=call.execution_id, effect=call.effect)
-        if call.error.code in _STOPPED:
-            await self._tell(call, "capability.cancelled", cancelled_data(call, native=native))
-        elif call.denial is not None and not call.entered:
-            await self._tell(call, "capability.denied", denied_data(call, call.error))
+            error = _spent(error)
+        if made_here:
+            call.error = error = seal(error, known, call.effect)
         else:
-            await self._tell(call, "capability.failed", failed_data(call, call.error))
-        if not call.error.exposed:
-            self._runtime.report(call.error)
-        await self._finish(call)
+            call.error = error = stamp(error, execution_id=known, effect=call.effect)
+        if error.code in _STOPPED:
+            noted = self._tell(call, "capability.cancelled", cancelled_data(call, native=native))
+        elif call.denial is not None and not call.entered:
+            noted = self._tell(call, "capability.denied", denied_data(call, error))
+        else:
+            noted = self._tell(call, "capability.failed", failed_data(call, error))
+        if not error.exposed and not call.replayed:
+            self._runtime.report(error)
+        if noted is not None or call.claim_key is not None or call.settling is not None:
+            await self._finish(call, noted)
 
     async def _exit(self, call: Call, raised: BaseException) -> None:
-        call.effect = self._effect(call, CapabilityError(ErrorCode.INTERNAL_ERROR, effect=Effect.UNKNOWN))
-        if isinstance(raised, GeneratorExit):
-            call.error = stamp(CapabilityError(ErrorCode.CANCELLED), execution_id=call.execution_id)
-            self._evidence.note_at_exit(
-                "capability.cancelled", call, cancelled_data(call, native=True)
-            )
-            raise raised
-        error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=call.step.failure_stage)
+        call.effect = self._effect(call)
+        closed = isinstance(raised, GeneratorExit)
+        code = ErrorCode.CANCELLED if closed else ErrorCode.INTERNAL_ERROR
+        stage = None if closed or call.step is None else call.step.failure_stage
+        error = CapabilityError(code, stage=stage)
         call.error = stamp(error, execution_id=call.execution_id, effect=call.effect)
-        await self._tell(call, "capability.failed", failed_data(call, call.error))
-        await self._finish(call)
+        if closed:
+            data = cancelled_data(call, native=True)
+            self._evidence.note_at_exit("capability.cancelled", call, data)
+        else:
+            noted = self._tell(call, "capability.failed", failed_data(call, call.error))
+            await self._finish(call, noted)
         raise raised
 
-    async def _tell(self, call: Call, kind: str, data: Mapping[str, JSON]) -> None:
+    def _tell(self, call: Call, kind: str, data: Mapping[str, JSON]) -> Awaitable[None] | None:
         """Record the terminal event; whatever happens to it, the outcome stays."""
         if self._evidence.strict and not call.dry_run:
-            await call.watch.shielded(self._evidence.tell_strictly(kind, call, data))
-            return
-        noted = self._evidence.note(kind, call, data)
-        if noted is not None:
-            await call.watch.shielded(noted)
+            return self._evidence.tell_strictly(kind, call, data)
+        return self._evidence.note(kind, call, data)
 
-    async def _finish(self, call: Call) -> None:
-        """Keep or free the idempotency key, then run what stages left, last first; all shielded."""
+    async def _finish(self, call: Call, noted: Awaitable[None] | None) -> None:
+        """Deliver the event, settle the key, run what stages left, last first; all shielded."""
+        shielded = call.watch.shielded
+        if noted is not None:
+            await shielded(noted)
         if call.claim_key is not None and not call.dry_run:
             if call.error is None and call.suspended is None and self._contract is not None:
                 call.output_json = self._contract.dump_output(call.output)
-            await call.watch.shielded(
-                _contained(
-                    call, settle(call, self._runtime, call.error, idempotent=self._idempotent)
-                )
-            )
-        if call.has_settling:
-            for callback in reversed(call.settling):
-                ran = call_bounded(callback, seconds=self._runtime.policy_timeout)
-                await call.watch.shielded(_contained(call, ran))
+            keeping = settle(call, self._runtime, call.error, idempotent=self._idempotent)
+            await shielded(_contained(call, keeping))
+        for callback in reversed(call.settling or ()):
+            ran = call_bounded(callback, seconds=self._runtime.policy_timeout)
+            await shielded(_contained(call, ran))
+
+
+def _spent(error: CapabilityError) -> CapabilityError:
+    """Return the error of a call whose grant is gone: asking again cannot help."""
+    spent = CapabilityError(
+        error.code,
+        error.public_message,
+        stage=error.stage,
+        retryable=False,
+        exposed=error.exposed,
+        reason=error.reason,
+    )
+    spent.__cause__ = error.__cause__
+    return spent
 
 
 async def _contained(call: Call, work: Awaitable[None]) -> None:
@@ -213,4 +260,4 @@ async def _contained(call: Call, work: Awaitable[None]) -> None:
     try:
         await work
     except (Overrun, Stray, Exception) as error:
-        call.logger.error("settle_failed", error_type=type(error).__name__, exc_info=error)
+        call.logger.error("settle_failed", error_type=type(error).__name__)

@@ -5,7 +5,6 @@ Events are built only while somebody listens. Inputs, outputs and credentials ne
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -14,39 +13,48 @@ from capgate.audit import AuditEvent, AuditFailure
 from capgate.errors import CapabilityError, ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
     from capgate.audit import Auditor
-    from capgate.call import Clock
-    from capgate.call import Call
+    from capgate.call import Call, Clock
     from capgate.errors import JSON
 
 NO_DATA: Final[Mapping[str, JSON]] = MappingProxyType({})
 
 
+_tuple: Final = tuple.__new__
+
+
 class Evidence:
     """Builds the events of calls and hands them to the auditor."""
 
-    __slots__ = ("_auditor", "_clock", "active", "strict")
+    __slots__ = ("_auditor", "_emit", "_now", "active", "strict")
 
     def __init__(self, auditor: Auditor, clock: Clock, *, strict: bool) -> None:
         """Record through `auditor`."""
         self._auditor = auditor
-        self._clock = clock
+        self._emit = auditor.emit
+        self._now = clock.now
         self.active = auditor.active
         self.strict = strict
 
     def event(self, kind: str, call: Call, data: Mapping[str, JSON]) -> AuditEvent:
         """Build one event of `call`."""
-        return AuditEvent(
-            kind,
-            self._clock.now(),
-            call.surface,
-            call.actor.ref,
-            call.execution_id,
-            call.capability_id,
-            call.correlation_id,
-            call.request.parent_execution_id,
-            call.input_hash,
-            data,
+        # Straight from the tuple: three events a call, and nothing to convert.
+        return _tuple(
+            AuditEvent,
+            (
+                kind,
+                self._now(),
+                call.surface,
+                call.actor.ref,
+                call.execution_id,
+                call.capability_id,
+                call.correlation_id,
+                call.request.parent_execution_id,
+                call.input_hash,
+                data,
+            ),
         )
 
     def note(
@@ -55,7 +63,7 @@ class Evidence:
         """Record one event, best effort; awaitable only when a sink has to be awaited."""
         if not self.active or call.dry_run:
             return None
-        return self._auditor.emit(self.event(kind, call, data))
+        return self._emit(self.event(kind, call, data))
 
     async def start_strictly(self, call: Call, data: Mapping[str, JSON]) -> None:
         """Record `capability.started` before the handler may run.

@@ -7,13 +7,12 @@ the handler is not reached after that, the grant is given back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from capgate.approvals import covers
-from capgate.call import Interrupted, Stray, Overrun, bounded, stopped
+from capgate.call import Interrupted, Overrun, Stray, bounded, stopped
 from capgate.errors import CapabilityError, ErrorCode, FailureStage
 from capgate.pipeline.attempt import Attempt
-from capgate.pipeline.evidence import frozen
 from capgate.pipeline.gate import Gate, requirement_of
 from capgate.pipeline.grant import release_grant, spend_grant
 from capgate.pipeline.policy import enforce
@@ -23,13 +22,9 @@ from capgate.pipeline.stage import CoreStage, CoreStep
 from capgate.policies import PolicyBatch, Ruling, in_phase
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from capgate.call import Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
-
-_FIRST: Final = frozen(attempt=1)
 
 
 class Execution(CoreStage):
@@ -41,11 +36,12 @@ class Execution(CoreStage):
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
         """Bind the handler, its limits, timeout and retries."""
         executing = _Executing(capability, runtime)
-        return CoreStep(executing.run, executing.run, executing.describe())
+        plain = executing.attempt.first if executing.plain else executing.run
+        return CoreStep(plain, executing.run, executing.describe())
 
 
 class _Executing:
-    __slots__ = ("_attempt", "_batch", "_gate", "_places", "_retrying", "_runtime")
+    __slots__ = ("_batch", "_gate", "_places", "_retrying", "_runtime", "_view", "attempt", "plain")
 
     def __init__(self, capability: Enrolled, runtime: Runtime) -> None:
         policies = in_phase("execution", runtime.policies, capability.definition.policies)
@@ -53,16 +49,24 @@ class _Executing:
             policies, "execution", seconds=runtime.policy_timeout, clock=runtime.clock
         )
         self._gate = Gate(capability, runtime)
-        self._attempt = Attempt(capability, runtime)
+        self.attempt = Attempt(capability, runtime)
         retry = capability.definition.retry
-        self._retrying = None if retry is None else Retrying(self._attempt, retry, runtime)
+        self._retrying = None if retry is None else Retrying(self.attempt, retry, runtime)
         own = capability.definition.max_concurrency
         slots = (runtime.places, None if own is None else Slots(own, runtime.limits.max_queue))
         self._places = tuple(each for each in slots if each is not None)
         self._runtime = runtime
+        self._view = capability.view
+        self.plain = not (
+            self._batch
+            or self._places
+            or self._retrying
+            or capability.view.requires_approval
+            or in_phase("invocation", runtime.policies, capability.definition.policies)
+        )
 
     def describe(self) -> str:
-        parts = [f"timeout {self._attempt.timeout:g} s an attempt"]
+        parts = [f"timeout {self.attempt.timeout:g} s an attempt"]
         if self._batch:
             parts.insert(0, f"policies: {', '.join(self._batch.names)}")
         if self._places:
@@ -85,35 +89,17 @@ class _Executing:
                 call.take_places()()
 
     async def _execute(self, call: Call) -> None:
-        if stopped(call):
-            raise Interrupted
-        gated = True
         if call.approval is not None:
+            if stopped(call):
+                raise Interrupted
             await spend_grant(call, self._runtime)
-            gated = False
-        started = self._start(call)
-        if started is not None:
-            await started
-            gated = False
-        call.attempts = 1
         if self._retrying is None:
-            await self._attempt.once(call, gated=gated)
+            await self.attempt.first(call)
         else:
-            await self._retrying.run(call, gated=gated)
-
-    def _start(self, call: Call) -> Awaitable[None] | None:
-        evidence = self._runtime.evidence
-        if not evidence.active:
-            return None
-        approval = call.approval
-        data = _FIRST if approval is None else frozen(attempt=1, approval_id=approval.id)
-        if evidence.strict:
-            return evidence.start_strictly(call, data)
-        noted = evidence.note("capability.started", call, data)
-        return None if noted is None else call.watch.shielded(noted)
+            await self._retrying.run(call)
 
     async def _ask_policies(self, call: Call) -> None:
-        ruling = self._batch.rule(call)
+        ruling = self._batch.rule(call, self._view)
         if not isinstance(ruling, Ruling):
             ruling = await ruling
         before = call.requirements
@@ -127,7 +113,7 @@ class _Executing:
     async def _take_places(self, call: Call) -> None:
         for slots in self._places:
             try:
-                await bounded(slots.acquire(), self._attempt.timeout)
+                await bounded(slots.acquire(), self.attempt.timeout)
             except CapabilityError as error:
                 if error.code is ErrorCode.RATE_LIMITED:
                     call.denial = "rate-limited"

@@ -28,13 +28,13 @@ from capgate.pipeline.evidence import frozen
 if TYPE_CHECKING:
     from capgate.call import Call
     from capgate.capability import ApprovalRule
-    from capgate.pipeline.enrolled import Enrolled
     from capgate.errors import JSON
+    from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
     from capgate.policies import Decision
 
 
-class Suspend(Exception):  # noqa: N818  not a failure: how a stage says the call waits
+class Suspend(Exception):
     """The call waits for the approval that the call's record now names."""
 
 
@@ -90,9 +90,7 @@ class Gate:
         await self._runtime.desk.store.create(record)
         await self._answer_inline(call, record)
 
-    async def _record(
-        self, call: Call, requirements: tuple[Requirement, ...]
-    ) -> ApprovalRecord:
+    async def _record(self, call: Call, requirements: tuple[Requirement, ...]) -> ApprovalRecord:
         merged = merge(requirements, default_window=self._runtime.approval_window)
         plain, digest = self._prove(call)
         call.input_hash = digest
@@ -119,7 +117,7 @@ class Gate:
         now = self._runtime.clock.now()
         granted = call.approval
         return ApprovalRecord(
-            id=self._runtime.new_id("apr"),
+            id=self._runtime.new_id("apr_"),
             capability_id=call.capability_id,
             surface=call.surface,
             actor=call.actor,
@@ -134,10 +132,7 @@ class Gate:
             correlation_id=call.correlation_id,
             requested_at=now,
             expires_at=now + timedelta(seconds=merged.expires_in),
-            approver_rules=tuple(
-                self._runtime.rulebook.register(rule, owner=call.capability_id)
-                for rule in merged.rules
-            ),
+            approver_rules=tuple(self._runtime.rulebook.register(rule) for rule in merged.rules),
             allow_self=merged.allow_self,
             quorum=merged.quorum,
             idempotency_key=call.claim_key,
@@ -153,9 +148,7 @@ class Gate:
                 redact.approval_input, copy, seconds=self._runtime.policy_timeout
             )
         except (Overrun, Stray, Exception) as error:
-            raise CapabilityError(
-                ErrorCode.INTERNAL_ERROR, stage=FailureStage.APPROVAL
-            ) from error
+            raise CapabilityError(ErrorCode.INTERNAL_ERROR, stage=FailureStage.APPROVAL) from error
 
     async def _answer_inline(self, call: Call, record: ApprovalRecord) -> None:
         decision = await self._ask_inline(record)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from capgate.call import Actor, capture
-from capgate.call import call_bounded
+from capgate.call import Actor, call_bounded, capture
 from capgate.errors import CapabilityError, ErrorCode, FailureStage, Unauthenticated
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def capture_claimed(call: Call) -> None:
         return
     try:
         call.identity = call.actor = capture(claimed)
-    except Exception as error:  # noqa: BLE001  a hostile object may raise anything when read
+    except Exception as error:
         call.identity_error = error
 
 
@@ -54,7 +53,7 @@ async def authenticated(authenticate: Authenticate, credentials: object, seconds
     try:
         answer = await call_bounded(authenticate, credentials, seconds=seconds)
         if answer is None:
-            raise Unauthenticated  # noqa: TRY301  one path for both ways to refuse
+            raise Unauthenticated
         return capture(answer)
     except Unauthenticated as error:
         raise CapabilityError(ErrorCode.UNAUTHENTICATED) from error

@@ -6,13 +6,15 @@ is built, so a gate cannot be lost or misplaced by accident.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 from capgate.errors import ConfigurationError, FailureStage, Issue
 from capgate.pipeline.default import DEFAULT_STAGES
 from capgate.pipeline.execution import Execution
 from capgate.pipeline.stage import CoreStage, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Anchor: TypeAlias = str | type[Stage]
 
@@ -155,5 +157,3 @@ def _check_order(stages: tuple[Stage, ...], removed: tuple[str, ...]) -> list[Is
         text = f"the default stages must all be there, in order: {', '.join(wanted)}"
         issues.append(Issue("PIPELINE_ORDER", text))
     return issues
-
-

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from capgate.call import Invocation, bounded
+from capgate.call import Interrupted, Invocation, bounded, stopped
 from capgate.errors import JSON, CapabilityError, ErrorCode
 from capgate.pipeline.discovery import Discovery, concealed
 from capgate.pipeline.ending import Ending
@@ -14,6 +13,8 @@ from capgate.pipeline.execution import Execution
 from capgate.pipeline.stage import Bound, CoreStage, Skip, Stage, Step
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable, Mapping
+
     from capgate.call import Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
@@ -31,8 +32,21 @@ class _Line(NamedTuple):
 class Plan:
     """How every call of one capability runs, or how every call of nothing is refused."""
 
-    __slots__ = ("_after", "_ending", "_evidence", "_fresh", "_requested", "_resumed")
-    __slots__ += ("_runtime", "capability", "described", "refuses")
+    __slots__ = (
+        "_after",
+        "_ending",
+        "_evidence",
+        "_fresh",
+        "_requested",
+        "_resumed",
+        "_runtime",
+        "_straight",
+        "capability",
+        "described",
+        "form",
+        "refuses",
+        "view",
+    )
 
     def __init__(
         self,
@@ -49,44 +63,70 @@ class Plan:
         self._fresh = tuple(line.fresh for line in before if line.fresh is not None)
         self._resumed = tuple(line.resumed for line in before if line.resumed is not None)
         self._after = tuple(line.fresh for line in behind if line.fresh is not None)
+        self._straight = self._fresh + self._after
         self.described = tuple(line.described for line in (*before, *behind))
         self.capability = capability
         self.refuses = refuses
         self._runtime = runtime
         self._ending = ending
         self._evidence = runtime.evidence
-        view = None if capability is None else capability.view
+        self.view = view = None if capability is None else capability.view
+        self.form = None if capability is None else capability.definition.contract
         self._requested = (
             NO_DATA if view is None else frozen(side_effect=view.side_effect, risk=view.risk)
         )
 
     async def carry(self, call: Call) -> None:
-        """Run `call` to its one end: afterwards its record holds an output, an error or an approval.
+        """Run `call` to its one end: its record then holds an output, an error or an approval.
 
         Raises:
             BaseException: Only a native cancellation or an exit of the process, after the event.
         """
-        await self.enter(call)
+        live = self._runtime.live
+        live.add(call)
+        try:
+            if self._evidence.active:
+                noted = self._evidence.note("capability.requested", call, self._claim(call))
+                if noted is not None:
+                    await call.watch.shielded(noted)
+            if call.guard is not None or call.resumed:
+                await self._carry_guarded(call)
+            else:
+                step: Bound | None = None
+                try:
+                    for step in self._straight:
+                        pending = step.run(call)
+                        if pending is not None:
+                            await pending
+                except BaseException as raised:  # judged by the ending
+                    call.raised, call.step = raised, step
+            concluding = self._ending.conclude(call)
+            if concluding is not None:
+                await concluding
+        finally:
+            live.discard(call)
+            if call.guard is not None:
+                call.guard.rest()
+
+    async def _carry_guarded(self, call: Call) -> None:
+        """Run the steps up to the handler inside the call's own scope, the others after it."""
+        steps = self._resumed if call.resumed else self._fresh
         guard = call.guard
         if guard is None:
-            await self._walk(call, self._resumed if call.resumed else self._fresh)
+            await self._walk(call, steps)
         else:
             with guard.scope:
-                await self._walk(call, self._resumed if call.resumed else self._fresh)
-            call.watch.disarm(guard)
+                await self._walk(call, steps)
             guard.rest()
-        if self._after and call.raised is None:
+            if call.request.cancel is not None:
+                call.request.cancel.unsubscribe(guard)
+        if call.raised is None:
             await self._walk(call, self._after)
-        await self._ending.settle(call)
 
-    async def enter(self, call: Call) -> None:
-        """Leave evidence that somebody asked, whatever comes of it."""
-        data = self._requested
-        if call.approval_id is not None:
-            data = frozen(**data, approval_id=call.approval_id)
-        noted = self._evidence.note("capability.requested", call, data)
-        if noted is not None:
-            await call.watch.shielded(noted)
+    def _claim(self, call: Call) -> Mapping[str, JSON]:
+        if call.approval_id is None:
+            return self._requested
+        return frozen(**self._requested, approval_id=call.approval_id)
 
     def refusing(self, broken: BaseException) -> Plan:
         """Return the plan for a call whose dependencies could not be made.
@@ -104,14 +144,17 @@ class Plan:
 
     async def _walk(self, call: Call, steps: tuple[Bound, ...]) -> None:
         """Run steps in order until one raises; what it raised is kept, the scope is left clean."""
+        step: Bound | None = None
         try:
+            # A token that has fired by now stops every call alike, also one of nothing.
+            if call.guard is not None and not call.returned and stopped(call):
+                raise Interrupted
             for step in steps:
-                call.step = step
                 pending = step.run(call)
                 if pending is not None:
                     await pending
         except BaseException as raised:  # judged by the ending, after the scope is left
-            call.raised = raised
+            call.raised, call.step = raised, step
 
     async def explain(self, call: Call) -> list[tuple[str, str, str | None]]:
         """Run every stage but execution and what follows it, and tell each one's verdict."""
@@ -127,9 +170,7 @@ class Plan:
         return verdicts
 
 
-def plan_for(
-    stages: Iterable[Stage], capability: Enrolled, runtime: Runtime
-) -> Plan:
+def plan_for(stages: Iterable[Stage], capability: Enrolled, runtime: Runtime) -> Plan:
     """Bind every stage to `capability`."""
     before: list[_Line] = []
     after: list[_Line] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.errors import CapabilityError, ErrorCode, FailureStage, refusal
 from capgate.pipeline.claiming import claim
 from capgate.pipeline.stage import CoreStage, CoreStep
 from capgate.policies import PolicyBatch, Ruling, Verdict, in_phase
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from capgate.call import Call
+    from capgate.capability import CapabilityView
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
 
@@ -30,21 +31,22 @@ class Policy(CoreStage):
         batch = PolicyBatch(
             policies, "invocation", seconds=runtime.policy_timeout, clock=runtime.clock
         )
-        ruling = _Ruling(batch, runtime)
+        ruling = _Ruling(batch, capability.view, runtime)
         if not batch:
             return CoreStep(ruling.claim, None, "no policy; idempotency key if one is given")
         return CoreStep(ruling.run, None, f"policies: {', '.join(batch.names)}; idempotency key")
 
 
 class _Ruling:
-    __slots__ = ("_ask", "_runtime")
+    __slots__ = ("_ask", "_runtime", "_view")
 
-    def __init__(self, batch: PolicyBatch, runtime: Runtime) -> None:
+    def __init__(self, batch: PolicyBatch, view: CapabilityView, runtime: Runtime) -> None:
+        self._view = view
         self._ask = batch.rule
         self._runtime = runtime
 
     def run(self, call: Call) -> Awaitable[None] | None:
-        ruling = self._ask(call)
+        ruling = self._ask(call, self._view)
         if not isinstance(ruling, Ruling):
             return self._run_on(call, ruling)
         enforce(call, ruling)
@@ -85,8 +87,6 @@ def _refusal(call: Call, ruling: Ruling) -> CapabilityError:
     if ruling.verdict is Verdict.DENY and decision is not None:
         call.denial = "policy-denied"
         call.deny_reason = decision.reason
-        return CapabilityError(ErrorCode.POLICY_DENIED, decision.message, reason=decision.reason)
+        return refusal(ErrorCode.POLICY_DENIED, message=decision.message, reason=decision.reason)
     call.denial = "policy-failed"
-    error = CapabilityError(ErrorCode.POLICY_FAILED)
-    error.__cause__ = ruling.first_broken()
-    return error
+    return refusal(ErrorCode.POLICY_FAILED, ruling.first_broken())

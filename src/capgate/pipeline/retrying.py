@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from capgate.errors import CapabilityError, Effect
+from capgate.errors import CapabilityError
 from capgate.pipeline.evidence import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from capgate.call import Call
     from capgate.capability import Retry
     from capgate.pipeline.attempt import Attempt
@@ -35,17 +37,18 @@ class Retrying:
         """Return what the plan says."""
         return f"up to {self._retry.attempts} attempts"
 
-    async def run(self, call: Call, *, gated: bool) -> None:
+    async def run(self, call: Call) -> None:
         """Run the handler until it returns or may not be tried again."""
+        attempt: Callable[[Call], Awaitable[None]] = self._attempt.first
         while True:
             try:
-                return await self._attempt.once(call, gated=gated)
+                return await attempt(call)
             except CapabilityError as error:
                 if not self._again(call, error):
                     raise
                 failure = error
             await self._pause(call, failure)
-            gated = False
+            attempt = self._attempt.once
 
     def _again(self, call: Call, error: CapabilityError) -> bool:
         if call.attempts >= self._retry.attempts or not error.retryable or call.halted:
@@ -61,7 +64,7 @@ class Retrying:
 
     async def _pause(self, call: Call, error: CapabilityError) -> None:
         call.returned = False
-        call.doubt = call.doubt or error.effect is not Effect.NONE
+        call.doubt = call.doubt or not call.harmless
         await anyio.sleep(self._delay(call.attempts))
         call.attempts += 1
         noted = self._runtime.evidence.note(
@@ -80,4 +83,4 @@ class Retrying:
 
 def full_jitter() -> float:
     """Return a random share of the back-off, from 0 to 1."""
-    return random.random()  # noqa: S311  spreads load; no secret
+    return random.random()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from capgate.approvals import ApprovalConfig, Approvals, RuleBook
-    from capgate.call import Actor, Clock, Limits
-    from capgate.call import Outcome
+    from capgate.call import Actor, Call, Clock, Limits, Outcome
     from capgate.capability import AccessRule, Policy
     from capgate.errors import CapabilityError
     from capgate.idempotency import IdempotencyStore
@@ -48,3 +47,5 @@ class Runtime:
     hash_inputs: bool
     strict: bool
     verbose: bool
+    removed: frozenset[str]
+    live: set[Call]

@@ -6,13 +6,14 @@ one file each.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from capgate.errors import FailureStage
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from capgate.call import Call, Invocation
     from capgate.capability import CapabilityView
     from capgate.pipeline.enrolled import Enrolled
@@ -53,7 +54,7 @@ class Stage:
     failure_stage: FailureStage = FailureStage.POLICY
     on_resume: bool = True
 
-    def bind(self, capability: CapabilityView) -> Step | Skip:  # noqa: ARG002  for overriding
+    def bind(self, capability: CapabilityView) -> Step | Skip:
         """Prepare for one capability; everything slow belongs here.
 
         Returns:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
 if TYPE_CHECKING:
-    from capgate.call import Call
-    from capgate.call import Argument
+    from collections.abc import Callable, Mapping
+
+    from capgate.call import Argument, Call
     from capgate.pipeline.slots import Slots
 
 

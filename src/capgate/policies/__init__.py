@@ -16,27 +16,27 @@ from capgate.policies.evaluate import PolicyBatch, Ruling, in_phase
 from capgate.policies.policy import PHASES, combine, duplicate_names, flatten, policy
 from capgate.policies.request import Phase, PolicyRequest
 
-__all__ = [  # noqa: RUF022  grouped for the reader
-    # Declaring
-    "policy",
-    "combine",
-    "PHASES",
-    # Deciding
-    "allow",
-    "deny",
-    "hide",
-    "require_approval",
-    "Decision",
-    "PolicyRequest",
+__all__ = [
     # For the pipeline
     "ALLOW",
+    "PHASES",
+    "Decision",
     "Phase",
     "PolicyBatch",
+    "PolicyRequest",
     "Ruling",
     "Verdict",
+    # Deciding
+    "allow",
     "ask_rule",
+    "combine",
+    "deny",
     "duplicate_names",
     "flatten",
+    "hide",
     "in_phase",
+    # Declaring
+    "policy",
     "refused",
+    "require_approval",
 ]

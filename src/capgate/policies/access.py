@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from capgate.call import Overrun, Stray, bounded
 from capgate.errors import CapabilityError, ErrorCode
+from capgate.policies.evaluate import contained
 
 if TYPE_CHECKING:
     from capgate.call import Actor
@@ -22,8 +23,8 @@ def ask_rule(rule: AccessRule, request: AccessRequest, seconds: float) -> Awaita
     """
     try:
         answer = rule(request)
-    except Exception as error:
-        raise _broken(error) from error
+    except BaseException as error:
+        raise _broken(contained(error)) from error
     if answer is True:
         return None
     if isinstance(answer, Awaitable):
@@ -46,7 +47,7 @@ def refused(actor: Actor) -> CapabilityError:
     return CapabilityError(ErrorCode.UNAUTHENTICATED if anonymous else ErrorCode.FORBIDDEN)
 
 
-def _broken(error: Exception) -> CapabilityError:
+def _broken(error: BaseException) -> CapabilityError:
     return CapabilityError(
         ErrorCode.FORBIDDEN, exposed=False, reason=f"rule broke: {type(error).__name__}"
     )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from capgate.call import Duration, to_seconds
-from capgate.errors import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from capgate.capability import AccessRule
+    from capgate.errors import JSON
 
 
 class Verdict(StrEnum):
@@ -27,13 +27,16 @@ class Verdict(StrEnum):
     NOT_EVALUATED = "not-evaluated"
 
 
-def _no_metadata() -> Mapping[str, JSON]:
-    return MappingProxyType({})
+_NO_METADATA: Final[Mapping[str, JSON]] = MappingProxyType({})
+_ANSWERS: Final = frozenset({Verdict.HIDE, Verdict.DENY, Verdict.REQUIRE_APPROVAL, Verdict.ALLOW})
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One policy's answer; build it with `allow`, `deny`, `hide` or `require_approval`."""
+class Decision(NamedTuple):
+    """One policy's answer; build it with `allow`, `deny`, `hide` or `require_approval`.
+
+    A tuple, because policies answer on the hot path. One that was put together by hand is checked
+    like any other, and counts as an error when it is not well formed.
+    """
 
     verdict: Verdict
     message: str | None = None
@@ -42,7 +45,7 @@ class Decision:
     expires_in: float | None = None
     approvers: AccessRule | None = None
     allow_self: bool = False
-    metadata: Mapping[str, JSON] = field(default_factory=_no_metadata, hash=False)
+    metadata: Mapping[str, JSON] = _NO_METADATA
 
 
 ALLOW: Final = Decision(Verdict.ALLOW)
@@ -57,7 +60,7 @@ def allow(**metadata: JSON) -> Decision:
     """
     if not metadata:
         return ALLOW
-    return Decision(Verdict.ALLOW, metadata=MappingProxyType(dict(metadata)))
+    return Decision(Verdict.ALLOW, metadata=MappingProxyType(metadata))
 
 
 def deny(message: str | None = None, *, reason: str | None = None) -> Decision:
@@ -66,10 +69,13 @@ def deny(message: str | None = None, *, reason: str | None = None) -> Decision:
     Args:
         message: Shown to the caller; a constant sentence when None.
         reason: A short word for the audit; never shown.
+
+    Raises:
+        TypeError: Not text.
     """
     _check_text("deny message", message)
     _check_text("deny reason", reason)
-    return Decision(Verdict.DENY, message=message, reason=reason)
+    return Decision(Verdict.DENY, message, reason)
 
 
 def hide() -> Decision:
@@ -80,7 +86,7 @@ def hide() -> Decision:
 def require_approval(
     reason: str,
     *,
-    type: str | None = None,  # noqa: A002  the keyword is part of the public contract
+    type: str | None = None,
     expires_in: Duration | None = None,
     approvers: AccessRule | None = None,
     allow_self: bool = False,
@@ -93,23 +99,40 @@ def require_approval(
         expires_in: Seconds or a timedelta the request stays open; None for the engine's default.
         approvers: An access rule over the approver and the record; None for any user.
         allow_self: Whether the requester may approve, if every other requirement allows it too.
+
+    Raises:
+        TypeError: Naming the argument that is wrong.
     """
-    if not isinstance(reason, str) or not reason.strip():
-        raise TypeError("require_approval needs a reason that is not blank")
-    _check_text("require_approval type", type)
-    if approvers is not None and not callable(approvers):
-        raise TypeError("require_approval approvers must be an access rule")
-    if not isinstance(allow_self, bool):
-        raise TypeError("require_approval allow_self must be True or False")
     window = None if expires_in is None else to_seconds(expires_in, "require_approval expires_in")
-    return Decision(
-        Verdict.REQUIRE_APPROVAL,
-        reason=reason,
-        type=type,
-        expires_in=window,
-        approvers=approvers,
-        allow_self=allow_self,
-    )
+    decision = Decision(Verdict.REQUIRE_APPROVAL, None, reason, type, window, approvers, allow_self)
+    problem = problem_of(decision)
+    if problem is not None:
+        raise TypeError(f"require_approval: {problem}")
+    return decision
+
+
+def problem_of(decision: Decision) -> str | None:
+    """Return what is wrong with a decision, None when it is well formed."""
+    verdict: object = decision.verdict
+    if not isinstance(verdict, Verdict) or verdict not in _ANSWERS:
+        return "the verdict must be hide, deny, require-approval or allow"
+    for name in ("message", "reason", "type"):
+        value: object = getattr(decision, name)
+        if value is not None and not isinstance(value, str):
+            return f"{name} must be a str or None"
+    return _approval_problem(decision) if verdict is Verdict.REQUIRE_APPROVAL else None
+
+
+def _approval_problem(decision: Decision) -> str | None:
+    if decision.reason is None or not decision.reason.strip():
+        return "the reason must not be blank"
+    if decision.approvers is not None and not callable(decision.approvers):
+        return "approvers must be an access rule"
+    if type(decision.allow_self) is not bool:
+        return "allow_self must be True or False"
+    window: object = decision.expires_in
+    finite = isinstance(window, float) and math.isfinite(window) and window > 0
+    return None if window is None or finite else "expires_in must be finite and greater than 0"
 
 
 def _check_text(what: str, value: object) -> None:

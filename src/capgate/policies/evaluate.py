@@ -7,126 +7,171 @@ answers with something else or overruns the deadline counts as `error`; those af
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from capgate.call import Clock
-from capgate.call import Overrun, Stray, bounded
-from capgate.capability import Policy
+from capgate.call import Overrun, Stray, bounded, is_exit
 from capgate.errors import JSON
-from capgate.policies.decision import ALLOW, Decision, Verdict
+from capgate.policies.decision import ALLOW, Decision, Verdict, problem_of
 from capgate.policies.policy import flatten
 from capgate.policies.request import Phase, PolicyRequest
 
 if TYPE_CHECKING:
-    from capgate.call import Call
+    from capgate.call import Call, Clock
+    from capgate.capability import CapabilityView, Policy
 
 Record = Mapping[str, JSON]
 
-_ORDER: Final = tuple(Verdict)
+_ORDER: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 
 
-def _none_broken() -> Mapping[str, BaseException]:
-    return MappingProxyType({})
+def contained(raised: BaseException) -> BaseException:
+    """Return what synchronous foreign code raised, unless it must leave the process.
+
+    No cancellation reaches synchronous code: one raised there is made up, and counts as broken.
+    """
+    if is_exit(raised):
+        raise raised
+    return raised
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(NamedTuple):
     """The verdict of one batch.
 
     `decision` is the first decision that has the verdict, None for an error. `requirements` are
-    all requests for approval. `broken` maps each broken policy to what it raised, for diagnosis.
+    all requests for approval. `broken` names each broken policy with what it raised.
     """
 
     verdict: Verdict
     decision: Decision | None
     records: tuple[Record, ...]
     requirements: tuple[Decision, ...] = ()
-    broken: Mapping[str, BaseException] = field(default_factory=_none_broken)
+    broken: tuple[tuple[str, BaseException], ...] = ()
 
     def first_broken(self) -> BaseException | None:
         """Return what the first broken policy raised."""
-        return next(iter(self.broken.values()), None)
+        return self.broken[0][1] if self.broken else None
 
 
 class PolicyBatch:
     """The policies of one capability in one phase, made once."""
 
-    __slots__ = ("_all_allow", "_clock", "_functions", "_phase", "_seconds", "names")
+    __slots__ = ("_all_allow", "_clock", "_functions", "_phase", "_records", "_seconds", "names")
 
     def __init__(
         self, policies: Sequence[Policy], phase: Phase, *, seconds: float, clock: Clock
     ) -> None:
         """Prepare `policies`, already flattened and filtered to `phase`."""
-        self._functions = tuple((each.name, each.evaluate) for each in policies)
+        self._functions = tuple(
+            (each.name, each.evaluate) for each in policies if each.evaluate is not None
+        )
         self._phase: Phase = phase
         self._seconds = seconds
         self._clock = clock
         self.names = tuple(name for name, _ in self._functions)
-        records = tuple(_record(name, Verdict.ALLOW, phase, None) for name in self.names)
-        self._all_allow = Ruling(Verdict.ALLOW, ALLOW, records)
+        self._records = tuple(
+            {verdict: _record(name, verdict, phase) for verdict in Verdict} for name in self.names
+        )
+        allowed = tuple(records[Verdict.ALLOW] for records in self._records)
+        self._all_allow = Ruling(Verdict.ALLOW, ALLOW, allowed)
 
     def __bool__(self) -> bool:
         return bool(self._functions)
 
-    def rule(self, call: Call) -> Ruling | Awaitable[Ruling]:
-        """Ask every policy; awaitable only when one of them is."""
+    def rule(self, call: Call, view: CapabilityView) -> Ruling | Awaitable[Ruling]:
+        """Ask every policy about `call` of the capability in `view`.
+
+        Returns:
+            The ruling; awaitable only when a policy is.
+        """
+        request: PolicyRequest[object] = PolicyRequest(call, self._phase, self._clock, view)
         now = call.watch.now
         deadline = now() + self._seconds
-        shared = PolicyRequest[object](call, self._phase, self._clock)
-        for index, (_, evaluate) in enumerate(self._functions):
+        done = 0
+        for _, evaluate in self._functions:
             try:
-                answer = evaluate(shared)
-            except Exception as error:  # noqa: BLE001  a policy may raise anything: it counts as error
-                return self._rule_on(call, deadline, index, error)
+                answer = evaluate(request)
+            except BaseException as error:
+                answer = contained(error)
             if answer is not ALLOW or now() > deadline:
-                return self._rule_on(call, deadline, index, answer)
+                asking = _Asking(self._functions, request, deadline, now)
+                pending = asking.go_on(done, answer)
+                return self._ruling(asking) if pending is None else self._later(asking, pending)
+            done += 1
         return self._all_allow
 
-    def _rule_on(
-        self, call: Call, deadline: float, index: int, answer: object
-    ) -> Ruling | Awaitable[Ruling]:
-        asking = _Asking(self._functions, deadline, call, (self._phase, self._clock))
-        asking.skip(index)
-        pending = asking.take(answer)
-        if pending is None:
-            pending = asking.advance()
-        if pending is None:
-            return asking.ruling()
-        return asking.finish(pending)
+    async def _later(self, asking: _Asking, pending: Awaitable[object]) -> Ruling:
+        await asking.finish(pending)
+        return self._ruling(asking)
+
+    def _ruling(self, asking: _Asking) -> Ruling:
+        """Combine the answers: the strictest verdict, and the record of every one."""
+        answers = asking.answers
+        verdicts = [Verdict.ERROR if each is None else each.verdict for each in answers]
+        strictest = min(verdicts, key=_ORDER.__getitem__)
+        decision = answers[verdicts.index(strictest)]
+        verdicts += [Verdict.NOT_EVALUATED] * (len(self._functions) - len(verdicts))
+        records = [known[verdict] for known, verdict in zip(self._records, verdicts, strict=True)]
+        for index, answer in enumerate(answers):
+            if answer is not None and (answer.metadata or answer.reason is not None):
+                records[index] = _detailed(records[index], answer)
+        return Ruling(strictest, decision, tuple(records), asking.requirements(), asking.broken)
 
 
 class _Asking:
     """One batch under way, once an answer was not a plain allow."""
 
+    __slots__ = ("_deadline", "_functions", "_now", "_overrun", "_request", "answers", "broken")
+
     def __init__(
         self,
-        functions: Sequence[tuple[str, object]],
+        functions: Sequence[tuple[str, Callable[..., object]]],
+        request: PolicyRequest[object],
         deadline: float,
-        call: Call,
-        terms: tuple[Phase, Clock],
+        now: Callable[[], float],
     ) -> None:
         self._functions = functions
+        self._request = request
         self._deadline = deadline
-        self._call = call
-        self._terms = terms
-        self._answers: list[Decision | None] = []
-        self._broken: dict[str, BaseException] = {}
+        self._now = now
         self._overrun = False
+        self.answers: list[Decision | None] = []
+        self.broken: tuple[tuple[str, BaseException], ...] = ()
 
-    def skip(self, count: int) -> None:
-        self._answers = [ALLOW] * count
+    def go_on(self, allowed: int, answer: object) -> Awaitable[object] | None:
+        """Take up a batch whose first `allowed` policies allowed and whose next gave `answer`."""
+        self.answers = [ALLOW] * allowed
+        return self._take(answer) or self._advance()
 
-    def take(self, answer: object) -> Awaitable[object] | None:
+    async def finish(self, pending: Awaitable[object] | None) -> None:
+        """Await answers until all are in, each within what is left of the batch's time."""
+        while pending is not None:
+            remaining = max(self._deadline - self._now(), 1e-9)
+            try:
+                answer = await bounded(pending, remaining)
+            except (Overrun, Stray, Exception) as error:
+                answer = error
+            pending = self._take(_settled(answer)) or self._advance()
+
+    def requirements(self) -> tuple[Decision, ...]:
+        """Return every request for approval."""
+        return tuple(
+            each for each in self.answers if each and each.verdict is Verdict.REQUIRE_APPROVAL
+        )
+
+    def _take(self, answer: object) -> Awaitable[object] | None:
         """Record one answer, or return it if it has to be awaited."""
-        if self._overran():
+        if self._now() > self._deadline:
             _discard(answer)
             self._break(Overrun("the batch of policies ran out of time"))
             self._overrun = True
-        elif isinstance(answer, Decision):
-            self._answers.append(answer)
+        elif type(answer) is Decision:
+            problem = problem_of(answer)
+            if problem is None:
+                self.answers.append(answer)
+            else:
+                self._break(TypeError(f"a policy's decision is malformed: {problem}"))
         elif isinstance(answer, BaseException):
             self._break(answer)
         elif isinstance(answer, Awaitable):
@@ -135,70 +180,40 @@ class _Asking:
             self._break(TypeError(f"a policy answered {type(answer).__name__}, not a decision"))
         return None
 
-    def advance(self) -> Awaitable[object] | None:
+    def _advance(self) -> Awaitable[object] | None:
         """Ask on until an answer has to be awaited or all are in."""
-        while len(self._answers) < len(self._functions) and not self._overrun:
-            _, evaluate = self._functions[len(self._answers)]
+        while len(self.answers) < len(self._functions) and not self._overrun:
+            _, evaluate = self._functions[len(self.answers)]
             try:
-                answer = evaluate(PolicyRequest[object](self._call, *self._terms))  # type: ignore[operator]
-            except Exception as error:  # noqa: BLE001  a policy may raise anything: it counts as error
-                answer = error
-            pending = self.take(answer)
+                answer = evaluate(self._request)
+            except BaseException as error:
+                answer = contained(error)
+            pending = self._take(answer)
             if pending is not None:
                 return pending
         return None
 
-    async def finish(self, pending: Awaitable[object] | None) -> Ruling:
-        while pending is not None:
-            remaining = max(self._deadline - self._call.watch.now(), 0.0)
-            try:
-                answer = await bounded(pending, remaining)
-            except (Overrun, Stray, Exception) as error:  # noqa: BLE001  counts as error
-                answer = error
-            pending = self.take(_not_awaitable(answer)) or self.advance()
-        return self.ruling()
-
-    def ruling(self) -> Ruling:
-        verdicts = [Verdict.ERROR if each is None else each.verdict for each in self._answers]
-        missing = len(self._functions) - len(verdicts)
-        strictest = min(verdicts, key=_ORDER.index)
-        decision = self._answers[verdicts.index(strictest)]
-        answers = [*self._answers, *([None] * missing)]
-        verdicts += [Verdict.NOT_EVALUATED] * missing
-        records = tuple(
-            _record(name, verdict, self._terms[0], answer)
-            for (name, _), verdict, answer in zip(self._functions, verdicts, answers, strict=True)
-        )
-        wanted = tuple(
-            each for each in self._answers if each and each.verdict is Verdict.REQUIRE_APPROVAL
-        )
-        return Ruling(strictest, decision, records, wanted, MappingProxyType(self._broken))
-
-    def _overran(self) -> bool:
-        return self._call.watch.now() > self._deadline
-
     def _break(self, error: BaseException) -> None:
-        name, _ = self._functions[len(self._answers)]
-        self._broken[name] = error
-        self._answers.append(None)
+        name, _ = self._functions[len(self.answers)]
+        self.broken = (*self.broken, (name, error))
+        self.answers.append(None)
 
 
-def in_phase(phase: Phase, *groups: Sequence[Policy]) -> tuple[Policy, ...]:
-    """Return the policies of one phase in the order they are asked, groups flattened."""
-    flat = (each for group in groups for declared in group for each in flatten(declared))
-    return tuple(each for each in flat if phase in each.phases)
+def _record(name: str, verdict: Verdict, phase: Phase) -> Record:
+    return MappingProxyType({"policy": name, "decision": verdict.value, "phase": phase})
 
 
-def _record(name: str, verdict: Verdict, phase: Phase, decision: Decision | None) -> Record:
-    record: dict[str, JSON] = {"policy": name, "decision": verdict.value, "phase": phase}
-    if decision is not None and decision.metadata:
-        record["metadata"] = decision.metadata
-    if decision is not None and decision.verdict is Verdict.DENY and decision.reason is not None:
-        record["reason"] = decision.reason
-    return MappingProxyType(record)
+def _detailed(record: Record, decision: Decision) -> Record:
+    """Add what the policy told the audit; a request's reason is in its own event."""
+    told: dict[str, JSON] = dict(record)
+    if decision.metadata:
+        told["metadata"] = decision.metadata
+    if decision.verdict is Verdict.DENY and decision.reason is not None:
+        told["reason"] = decision.reason
+    return MappingProxyType(told)
 
 
-def _not_awaitable(answer: object) -> object:
+def _settled(answer: object) -> object:
     """An answer that again has to be awaited is no decision."""
     if isinstance(answer, Awaitable):
         _discard(answer)
@@ -210,3 +225,9 @@ def _discard(answer: object) -> None:
     close = getattr(answer, "close", None)
     if isinstance(answer, Awaitable) and callable(close):
         close()
+
+
+def in_phase(phase: Phase, *groups: Sequence[Policy]) -> tuple[Policy, ...]:
+    """Return the policies of one phase in the order they are asked, groups flattened."""
+    flat = (each for group in groups for declared in group for each in flatten(declared))
+    return tuple(each for each in flat if phase in each.phases)

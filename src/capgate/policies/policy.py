@@ -94,7 +94,9 @@ def _phase_issues(name: object, phases: object) -> list[Issue]:
     if isinstance(phases, str) or not isinstance(phases, Collection):
         return [Issue("POLICY_INVALID", "phases must be a set of phase names", where)]
     if not phases:
-        return [Issue("POLICY_INVALID", f"policy {where!r} has no phase: it would never run", where)]
+        return [
+            Issue("POLICY_INVALID", f"policy {where!r} has no phase: it would never run", where)
+        ]
     unknown = sorted(str(phase) for phase in phases if phase not in PHASES)
     if unknown:
         text = f"unknown phase {', '.join(unknown)}; known: {', '.join(sorted(PHASES))}"

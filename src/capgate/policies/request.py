@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, final
 
 from typing_extensions import TypeVar
 
-from capgate.call import Actor, Argument, Clock
-
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
     from capgate.approvals import ApprovalRecord
-    from capgate.call import Call
+    from capgate.call import Actor, Argument, Call, Clock
     from capgate.capability import CapabilityView
 
 Phase: TypeAlias = Literal["discovery", "invocation", "execution"]
@@ -23,23 +22,21 @@ DepsT = TypeVar("DepsT", covariant=True, default=object)
 class PolicyRequest(Generic[DepsT]):
     """One question to a policy. It can be read, never written; inputs are copies."""
 
-    __slots__ = ("__call", "__clock", "phase")
+    __slots__ = ("__call", "__clock", "__view", "phase")
 
     phase: Phase
 
-    def __init__(self, call: Call, phase: Phase, clock: Clock) -> None:
-        """Ask about `call`."""
+    def __init__(self, call: Call, phase: Phase, clock: Clock, view: CapabilityView) -> None:
+        """Ask about `call` of the capability in `view`."""
         self.__call = call
         self.__clock = clock
+        self.__view = view
         self.phase = phase
 
     @property
     def capability(self) -> CapabilityView:
         """The capability: id, side_effect, risk, tags, expose and more."""
-        view = self.__call.view
-        if view is None:
-            raise LookupError("no capability: policies are not asked about an unknown id")
-        return view
+        return self.__view
 
     @property
     def surface(self) -> str:
@@ -88,4 +85,4 @@ class PolicyRequest(Generic[DepsT]):
         return self.__call.dry_run
 
     def __repr__(self) -> str:
-        return f"PolicyRequest({self.__call.capability_id!r}, {self.phase!r})"
+        return f"PolicyRequest({self.__view.id!r}, {self.phase!r})"
