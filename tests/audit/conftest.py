@@ -23,14 +23,12 @@ def make():
         return AuditEvent(
             event_type,
             now,
-            "direct",
-            ACTOR,
-            execution_id,
-            "orders.get",
-            "cor_1",
-            None,
-            None,
-            frozen,
+            surface="direct",
+            actor=ACTOR,
+            execution_id=execution_id,
+            capability_id="orders.get",
+            correlation_id="cor_1",
+            data=frozen,
         )
 
     return build

@@ -13,7 +13,8 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capgate.audit import freeze
+from capgate.audit import AuditEvent, freeze
+from capgate.audit.event import FIELDS
 from capgate.audit.plain import to_plain
 
 
@@ -90,7 +91,7 @@ def test_to_dict_is_plain_json(make):
     """An event becomes dictionaries, lists and scalars with every field in its order."""
     plain = make(reasons=["large"]).to_dict()
     assert json.loads(json.dumps(plain)) == plain
-    assert list(plain) == list(make()._fields)
+    assert list(plain) == list(FIELDS)
     assert plain["actor"] == {"id": "usr_1", "kind": "user"}
     assert plain["data"] == {"reasons": ["large"]}
 
@@ -105,7 +106,7 @@ def test_each_to_dict_is_its_own(make):
 def test_a_timestamp_is_written_in_utc(make):
     """The time of another zone is written as the same instant in UTC."""
     zone = timezone(timedelta(hours=2))
-    event = make()._replace(timestamp=datetime(2026, 1, 1, 2, tzinfo=zone))
+    event = AuditEvent("t", datetime(2026, 1, 1, 2, tzinfo=zone))
     assert event.to_dict()["timestamp"] == "2026-01-01T00:00:00.000000Z"
 
 

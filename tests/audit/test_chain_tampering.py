@@ -43,7 +43,15 @@ def chains(draw):
     actor = MappingProxyType({"id": "usr_1", "kind": "user"})
     for number in range(SIZE):
         now = datetime(2026, 1, 1, second=number, tzinfo=UTC)
-        event = AuditEvent("t", now, "direct", actor, "exe", "cap", data=freeze(draw(data)))
+        event = AuditEvent(
+            "t",
+            now,
+            surface="direct",
+            actor=actor,
+            execution_id="exe",
+            capability_id="cap",
+            data=freeze(draw(data)),
+        )
         chain(event)
     return sink.records
 

@@ -235,3 +235,34 @@ def test_a_set_is_written_in_one_order(accepts):
     words = [f"w{n}" for n in range(50)]
     made = accepts(set[str])
     assert made.dump_input(made.validate_input({"x": words})) == {"x": sorted(words)}
+
+
+def test_what_is_no_json_does_not_restore(accepts):
+    """SI-5: a store that gives back what was never JSON gets a refusal and no crash."""
+    for stored in ({"x": float("nan")}, {"x": object()}, {1: 2}, "\ud800"):
+        with pytest.raises(ContractViolation):
+            accepts(Any).restore_input(stored)
+
+
+def test_a_restored_value_is_isolated_too(accepts):
+    """SI-6: what a validator keeps is not handed out on a resume either."""
+    kept = ["shared"]
+    made = accepts(Annotated[list[str], AfterValidator(lambda _: kept)])
+    made.restore_input({"x": ["shared"]})["x"].append("b")
+    assert kept == ["shared"]
+
+
+class Unequal(BaseModel):
+    a: int
+
+    def __eq__(self, other):
+        raise RuntimeError("CANARY")
+
+    __hash__ = None
+
+
+def test_a_value_that_cannot_be_compared_cannot_be_approved(accepts, issues):
+    """SI-5: where nobody can tell that a value came back, the gate refuses."""
+    made = accepts(Unequal | None)
+    found = issues(made.prove_input, made.validate_input({"x": {"a": 1}}))
+    assert found == [{"path": "", "message": "The stored value cannot be restored."}]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import jsonschema_rs
 import pytest
 from hypothesis import given
@@ -156,3 +159,28 @@ def test_patterns_the_engines_read_differently_are_refused(pattern, fast):
     """What is not portable between engines is refused by both, not judged twice differently."""
     with pytest.raises(BadPatternError):
         make_judge({"pattern": pattern}, fast)
+
+
+SCRIPT = """
+import sys
+sys.modules["jsonschema_rs"] = None
+from capgate import ConfigurationError, Library
+schema = {"type": "object", "properties": {"x": {"pattern": sys.argv[1]}}}
+declare = Library("l", "1").capability("a", description="d", input_schema=schema, output_schema={})
+try:
+    made = declare(lambda x=None: x).definition.contract
+    print(made.validate_input({"x": "aa"}))
+except ConfigurationError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [("^(a+)+$", "install capgate[fast]"), ("^a+$", "{'x': 'aa'}"), ("^b+$", "ContractViolation")],
+)
+def test_without_the_extra_jsonschema_judges_alone(pattern, said):
+    """Where jsonschema-rs is missing, documents work and dangerous patterns fail by name."""
+    command = [sys.executable, "-c", SCRIPT, pattern]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said in done.stdout + done.stderr

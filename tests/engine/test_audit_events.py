@@ -265,7 +265,7 @@ async def test_a_stopped_call_is_cancelled(stop):
     if stop == "before":
         token.cancel()
     world = World(handler)
-    options = {"timeout": 0.001} if stop == "timeout" else {"cancel": token}
+    options = {"timeout": 0.05} if stop == "timeout" else {"cancel": token}
     await world.attempt(**options)
     expected = ["requested", "cancelled"] if stop == "before" else ["requested", "started"]
     assert world.types[:2] == expected

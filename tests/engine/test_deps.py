@@ -13,7 +13,6 @@ from capgate import (
     Context,
     Engine,
     Invocation,
-    Limits,
     Pipeline,
     Stage,
     allow,
@@ -238,67 +237,3 @@ async def test_deps_of_a_nested_call_are_its_parents():
         return ctx.deps.name
 
     assert await engine.invoke("cap", actor=DANA) == ["for u_dana", "own"]
-
-
-def broken(invocation):
-    raise ValueError("secret")
-
-
-async def broken_later(invocation):
-    raise ValueError("secret")
-
-
-@asynccontextmanager
-async def broken_on_entry(invocation):
-    raise ValueError("secret")
-    yield
-
-
-async def hanging(invocation):
-    await anyio.sleep_forever()
-
-
-@pytest.mark.parametrize("factory", [broken, broken_later, broken_on_entry, hanging])
-async def test_a_broken_factory_fails_the_call(factory):
-    """A factory that raises or hangs is INTERNAL_ERROR: no handler, not exposed, one end (SI-7)."""
-    engine = world(factory, limits=Limits(policy_timeout=0.01))
-    outcome = await engine.attempt("cap", actor=DANA)
-    error = outcome.error
-    assert (error.code, error.exposed, outcome.effect) == ("INTERNAL_ERROR", False, "none")
-    assert "secret" not in f"{error}{error!r}"
-
-
-@pytest.mark.parametrize("value", [None, 3, "deps"])
-@pytest.mark.parametrize("asynchronous", [False, True])
-async def test_a_factory_of_the_wrong_type_never_reaches_the_handler(value, asynchronous):
-    """What a factory makes has the deps type, or the call does not run."""
-    ran = []
-
-    def factory(invocation):
-        return value
-
-    async def factory_later(invocation):
-        return value
-
-    async def cap() -> None:
-        """Note that it ran."""
-        ran.append(1)
-
-    engine = world(factory_later if asynchronous else factory, handler=cap)
-    try:
-        outcome = await engine.attempt("cap", actor=DANA)
-    except TypeError:
-        outcome = None
-    assert outcome is None or outcome.error.code == "INTERNAL_ERROR"
-    assert ran == []
-
-
-async def test_leaving_that_breaks_changes_nothing():
-    """Deps that raise when left are reported; the outcome stays."""
-
-    @asynccontextmanager
-    async def factory(invocation):
-        yield Deps("made")
-        raise ValueError
-
-    assert await world(factory).invoke("cap", actor=DANA) == "made"

@@ -18,6 +18,8 @@ from capgate import (
     Pipeline,
     Redact,
     Stage,
+    deny,
+    hide,
     policy,
 )
 
@@ -132,6 +134,40 @@ async def test_the_hook_is_told_of_every_private_cause(settings, fields, code):
     assert [error.code for error in told] == [code]
     assert told[0].__cause__ is cause
     assert outcome.error == told[0]
+
+
+@pytest.mark.parametrize("phase", ["discovery", "invocation", "execution"])
+@pytest.mark.parametrize("beside", [None, hide(), deny()])
+async def test_a_broken_policy_is_told_whatever_the_outcome(phase, beside):
+    """What a policy raised is told even where a stricter answer, or concealment, hides it."""
+    told, cause = [], ValueError("cause")
+
+    @policy("broken", phases={phase})
+    def broken(request):
+        raise cause
+
+    other = [] if beside is None else [policy("other", phases={phase})(lambda request: beside)]
+
+    async def give() -> int:
+        """Give one."""
+        return 1
+
+    engine = world(give, policies=[broken, *other], on_internal_error=told.append)
+    assert (await engine.attempt("cap", actor=DANA)).status == "failed"
+    assert [error.__cause__ for error in told] == [cause]
+
+
+async def test_a_policy_that_breaks_in_a_walk_is_told():
+    """A policy that breaks at discovery is told, though the walk goes on without its capability."""
+    told, cause = [], ValueError("cause")
+
+    @policy("broken", phases={"discovery"})
+    def broken(request):
+        raise cause
+
+    engine = world(policies=[broken], on_internal_error=told.append)
+    assert await engine.discover("direct", actor=DANA) == []
+    assert [error.__cause__ for error in told] == [cause]
 
 
 async def test_a_broken_contract_is_logged_by_its_issues():

@@ -113,7 +113,9 @@ async def test_inner_call_may_have_another_actor(nest):
 async def test_inner_call_takes_part_in_authorization(nest):
     """An inner call passes every gate of its own: exposure too."""
 
-    @nest.engine.capability("hidden", access="public", side_effect="read", risk="low", expose={"mcp"})
+    @nest.engine.capability(
+        "hidden", access="public", side_effect="read", risk="low", expose={"mcp"}
+    )
     async def hidden() -> str:
         """Stay hidden."""
         return "hidden"

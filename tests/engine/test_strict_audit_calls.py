@@ -46,7 +46,7 @@ def world(*sinks, **fields):
     engine = Engine(
         "test",
         audit=AuditConfig([*sinks, kept], strict=True),
-        limits=Limits(audit_timeout=0.001),
+        limits=Limits(audit_timeout=0.1),
         on_internal_error=lambda _: None,
     )
 
@@ -173,3 +173,31 @@ async def test_a_first_sink_that_fails_does_not_starve_the_second():
     engine, kept, _ = world(failing_on("started"))
     await call(engine)
     assert len(kept.of_type("capability.started")) == 1
+
+
+@pytest.mark.parametrize("end", ["completed", "failed", "denied", "approval_requested"])
+async def test_the_end_is_written_before_the_caller_knows(end):
+    """When a call returns, its terminal event is written, a suspension's too, in any sink."""
+    written = []
+
+    async def slow(event):
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        written.append(event.type.split(".")[1])
+
+    engine = Engine(
+        "test", audit=AuditConfig([slow], strict=True), on_internal_error=lambda _: None
+    )
+    approval = ApprovalRule() if end == "approval_requested" else None
+    access = (lambda request: False) if end == "denied" else "authenticated"
+
+    @engine.capability("cap", approval=approval, access=access)
+    async def cap() -> int:
+        """End in one of three ways."""
+        if end == "failed":
+            raise ValueError
+        return 1
+
+    async with engine:
+        await engine.attempt("cap", actor=DANA)
+        assert written[-1:] == [end]

@@ -78,10 +78,13 @@ async def test_the_outcome_unwraps_to_approval_required(world):
         await built.engine.invoke("act", actor=DANA)
 
 
-async def test_a_rule_without_words_names_the_capability(world):
+@pytest.mark.parametrize(("title", "name"), [("Refund", "Refund"), (None, "act")])
+async def test_a_rule_without_words_names_the_capability(world, title, name):
     """Whoever is asked learns for what (reference A 79)."""
-    (reason,) = (await world().add(approval=ApprovalRule(), title="Refund").asked()).reasons
-    assert "Refund" in reason
+    fields = {} if title is None else {"title": title}
+    (reason,) = (await world().add(approval=ApprovalRule(), **fields).asked()).reasons
+    assert name in reason
+    assert "None" not in reason
 
 
 async def test_several_requirements_make_one_request(world):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import anyio
 import pytest
 
@@ -256,3 +258,18 @@ async def test_a_policys_requirement_is_answered_inline_too(world):
     ask = policy("ask")(lambda r: require_approval("Why."))
     built = world(approvals=answering(yes()), policies=[ask]).add()
     assert (await built.call()).status == "completed"
+
+
+async def test_the_engine_says_when_it_was_decided(world):
+    """A handler brings the answer and its comment; the time is the engine's."""
+    built = world(
+        approvals=answering(
+            ApprovalDecision(
+                approved=True, by=MIA, comment="ok", decided_at=datetime(2000, 1, 1, tzinfo=UTC)
+            )
+        )
+    )
+    await built.add(approval=ApprovalRule()).call()
+    (record,) = await built.engine.approvals.find()
+    assert record.decisions[0].decided_at == built.clock.now()
+    assert record.decisions[0].comment == "ok"

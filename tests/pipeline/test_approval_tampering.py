@@ -56,6 +56,8 @@ FIELDS = {
     "allow_self": change(allow_self=True),
     "quorum": change(quorum=1),
     "idempotency_key": change(idempotency_key='["act","user","u_dana","k"]'),
+    "idempotency_key-garbage": change(idempotency_key="garbage"),
+    "idempotency_key-shape": change(idempotency_key='{"k": 1}'),
 }
 BOUND = {f.name for f in fields(ApprovalRecord)} - {"status", "decisions", "consumed_by"}
 
@@ -131,13 +133,17 @@ FORGED = {
     "twice-the-same": lambda r: replace(
         r, status="approved", decisions=(decision(r, "u_x"), decision(r, "u_x"))
     ),
-    "consumed-undone": change(status="approved", consumed_by=None),
+    "rejection-ignored": lambda r: replace(
+        r,
+        status="approved",
+        decisions=(decision(r, "u_x"), decision(r, "u_y"), decision(r, "u_z", approved=False)),
+    ),
 }
 
 
-def decision(record, name):
+def decision(record, name, *, approved=True):
     by = Actor(name, permissions={"manager"})
-    return ApprovalDecision(approved=True, by=by, decided_at=record.requested_at)
+    return ApprovalDecision(approved=approved, by=by, decided_at=record.requested_at)
 
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
@@ -150,7 +156,7 @@ async def test_with_keys_a_yes_cannot_be_forged(gated, store, forge):
     assert built.ran == []
 
 
-@pytest.mark.parametrize("forge", ["status", "one-of-two", "twice-the-same"])
+@pytest.mark.parametrize("forge", ["status", "one-of-two", "twice-the-same", "rejection-ignored"])
 async def test_without_keys_a_status_without_its_answers_is_noticed(gated, store, forge):
     """An approved record must show who approved it."""
     built = gated()

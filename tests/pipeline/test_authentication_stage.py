@@ -15,6 +15,10 @@ UNAUTHENTICATED = {
 }
 
 
+class Impostor(Actor):
+    """An actor whose class may lie."""
+
+
 async def test_a_missing_actor_is_unauthenticated(world):
     """SI-1: a missing actor is never taken for an anonymous one (reference A 41, 43)."""
     built = world().add()
@@ -46,7 +50,18 @@ async def test_a_missing_actor_may_call_what_is_public_as_anonymous(world):
 @pytest.mark.parametrize("access", ["public", "authenticated", lambda r: True])
 @pytest.mark.parametrize(
     "actor",
-    ["u_dana", 7, {"id": "u_dana"}, object(), object.__new__(Actor), Actor, False, 0, ""],
+    [
+        "u_dana",
+        7,
+        {"id": "u_dana"},
+        object(),
+        object.__new__(Actor),
+        Actor,
+        False,
+        0,
+        "",
+        Impostor("u_dana"),
+    ],
     ids=lambda actor: type(actor).__name__,
 )
 async def test_a_malformed_actor_is_unauthenticated_everywhere(world, access, actor):

@@ -149,6 +149,19 @@ async def test_a_capability_error_of_a_stage_is_kept(raises):
     assert said.execution_id is None
 
 
+async def test_a_failure_in_a_task_group_of_a_stage_is_read():
+    """A group with one leaf that a stage raises is that leaf."""
+
+    async def judge(invocation):
+        async with anyio.create_task_group() as group:
+            group.start_soon(raising_async(CapabilityError("POLICY_DENIED", "Closed.")), None)
+
+    engine, _, ran = world(Calling(judge))
+    outcome = await engine.attempt("cap", actor=DANA)
+    assert (outcome.error.code, outcome.error.public_message) == ("POLICY_DENIED", "Closed.")
+    assert ran == []
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [

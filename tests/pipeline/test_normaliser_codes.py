@@ -217,13 +217,13 @@ CASES = [
         "done OUTPUT_INVALID failed",
     ),
     (
-        lambda: call(wait, options={"timeout": 0.001}),
+        lambda: call(wait, options={"timeout": 0.05}),
         "TIMEOUT timeout",
         (True, True),
         "unknown CANCELLED cancelled",
     ),
     (
-        lambda: call(wait, {"timeout": 0.001}),
+        lambda: call(wait, {"timeout": 0.05}),
         "TIMEOUT timeout",
         (True, True),
         "unknown CANCELLED cancelled",

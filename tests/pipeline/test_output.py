@@ -57,7 +57,7 @@ def world(handler, **fields):
     engine = Engine(
         "test",
         audit=audit,
-        limits=Limits(policy_timeout=0.01),
+        limits=Limits(policy_timeout=0.2),
         on_internal_error=lambda _: None,
     )
     engine.capability("cap", **fields)(handler)

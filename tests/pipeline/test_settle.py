@@ -43,7 +43,7 @@ def world(*stages, handler=None, **fields):
         pipeline=pipeline,
         audit=audit,
         on_internal_error=lambda _: None,
-        limits=Limits(policy_timeout=0.01),
+        limits=Limits(policy_timeout=0.2),
     )
 
     async def give() -> int:

@@ -101,7 +101,7 @@ class Rig:
 
     @staticmethod
     def told(outcome: Any) -> tuple[Any, ...]:
-        """Everything a caller learns: kind, code, stage, retryable, effect; or output, late, effect."""
+        """Return what a caller learns: code, stage, retryable, effect; or output, late, effect."""
         if outcome.status == "completed":
             return ("Completed", outcome.output, outcome.late, outcome.effect.value)
         error = outcome.error

@@ -1,4 +1,4 @@
-"""The truth table's row about cleanup: the first cause stays, an overrun is told, nothing is left."""
+"""The truth table's row about cleanup: the first cause stays, an overrun is told."""
 
 from __future__ import annotations
 

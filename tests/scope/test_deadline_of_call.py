@@ -80,9 +80,7 @@ async def test_deadline_of_the_call_spans_attempts(rig):
     rig.job(rig.forever, idempotent=True, retry=retry, timeout=0.02)
     outcome = await rig.attempt(timeout=0.05)
     assert rig.told(outcome) == (*TIMED_OUT, "unknown")
-    rig.saw(
-        "requested", "started", "retried", "retried", "cancelled", entered=3, effect="unknown"
-    )
+    rig.saw("requested", "started", "retried", "retried", "cancelled", entered=3, effect="unknown")
 
 
 async def test_deadline_of_the_call_fires_in_back_off(make_rig):

@@ -1,4 +1,4 @@
-"""The truth table's rows about an enclosing cancel scope: the native cancellation always goes on."""
+"""The truth table's rows about an enclosing cancel scope: its cancellation always goes on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capgate import CancelToken, Pipeline, Stage
 ENDED = ("requested", "started", "cancelled")
 NATIVE = {"code": "CANCELLED", "native": True, "still_running": False}
 
-PLAIN = pytest.param(lambda: {}, id="plain")
+PLAIN = pytest.param(dict, id="plain")
 TIMED = pytest.param(lambda: {"timeout": 60}, id="timeout")
 HELD = pytest.param(lambda: {"cancel": CancelToken()}, id="token")
 CALLS = pytest.mark.parametrize("options", [PLAIN, TIMED, HELD])
@@ -187,7 +187,7 @@ async def test_native_after_the_return_goes_on_after_the_event(make_rig):
 
 @pytest.mark.parametrize("first", ["token", "deadline"])
 async def test_event_keeps_the_first_cause(rig, first):
-    """Token or deadline first, then native: the event has the first's code, native wins the exit."""
+    """Token or deadline first, then native: the first's code is told, native wins the exit."""
     token = CancelToken()
     scopes = []
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from capgate import CancelToken
@@ -13,7 +14,7 @@ from capgate.call import current_watch
 
 DONE = ("Completed", "done", False, "done")
 
-PLAIN = pytest.param(lambda: {}, id="plain")
+PLAIN = pytest.param(dict, id="plain")
 TIMED = pytest.param(lambda: {"timeout": 60}, id="timeout")
 HELD = pytest.param(lambda: {"cancel": CancelToken()}, id="token")
 CALLS = pytest.mark.parametrize("options", [PLAIN, TIMED, HELD])
@@ -27,7 +28,7 @@ async def test_handler_cancels_its_own_task_group(rig, options):
         async with anyio.create_task_group() as group:
             for _ in range(3):
                 group.start_soon(anyio.sleep_forever)
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
         return "done"
 

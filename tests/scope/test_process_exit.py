@@ -9,7 +9,7 @@ import pytest
 
 from capgate import CancelToken
 
-PLAIN = pytest.param(lambda: {}, id="plain")
+PLAIN = pytest.param(dict, id="plain")
 TIMED = pytest.param(lambda: {"timeout": 60}, id="timeout")
 HELD = pytest.param(lambda: {"cancel": CancelToken()}, id="token")
 CALLS = pytest.mark.parametrize("options", [PLAIN, TIMED, HELD])

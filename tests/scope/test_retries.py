@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import anyio
 import pytest
 
@@ -200,7 +202,7 @@ async def test_back_off_grows_and_is_capped(make_rig):
     retry = Retry(attempts=5, backoff=0.02, max_backoff=0.06)
     rig.job(body, idempotent=True, retry=retry)
     await rig.attempt()
-    waits = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
     assert waits == pytest.approx([0.01, 0.02, 0.03, 0.03])
 
 
@@ -272,6 +274,4 @@ async def test_native_cancellation_in_back_off(make_rig):
     with anyio.move_on_after(0.02) as scope:
         await rig.attempt()
     assert scope.cancelled_caught
-    rig.saw(
-        "requested", "started", "cancelled", code="CANCELLED", native=True, effect="unknown"
-    )
+    rig.saw("requested", "started", "cancelled", code="CANCELLED", native=True, effect="unknown")

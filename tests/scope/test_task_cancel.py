@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from capgate import CancelToken
@@ -12,7 +13,7 @@ from capgate import CancelToken
 ENDED = ("requested", "started", "cancelled")
 NATIVE = {"code": "CANCELLED", "native": True, "still_running": False}
 
-PLAIN = pytest.param(lambda: {}, id="plain")
+PLAIN = pytest.param(dict, id="plain")
 TIMED = pytest.param(lambda: {"timeout": 60}, id="timeout")
 HELD = pytest.param(lambda: {"cancel": CancelToken()}, id="token")
 CALLS = pytest.mark.parametrize("options", [PLAIN, TIMED, HELD])
@@ -209,5 +210,5 @@ async def test_no_cancellation_is_left_on_the_task(rig, options):
     rig.job(rig.forever, timeout=0.01)
     await rig.attempt(**options())
     assert asyncio.current_task().cancelling() == 0
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     rig.saw(*ENDED, code="TIMEOUT", native=False)

@@ -1,4 +1,4 @@
-"""`Task.cancel()` while a sink takes an event: no event is lost or doubled, nor the cancellation."""
+"""`Task.cancel()` while a sink takes an event: neither event nor cancellation is lost."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -50,7 +51,7 @@ async def empty(*slots):
     """Wait until every place is free."""
     with anyio.fail_after(10):
         while any(each.used or each.waiting for each in slots):
-            await anyio.sleep(0.001)
+            await anyio.lowlevel.checkpoint()
 
 
 async def test_thread_left_behind_keeps_the_engine_s_place(make_rig, worker):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -52,7 +53,7 @@ async def ended(rig, places=None):
     threads = rig.engine._runtime.threads
     with anyio.fail_after(10):
         while threads.used or (places is not None and places.used):
-            await anyio.sleep(0.001)
+            await anyio.lowlevel.checkpoint()
 
 
 async def started(worker):
@@ -211,7 +212,9 @@ async def test_thread_queued_and_stopped_otherwise_never_runs(make_rig, worker, 
         group.start_soon(rig.attempt)
         await started(worker)
         with anyio.CancelScope() as scope:
-            group.start_soon(stop_when_queued, rig, token.cancel if why == "token" else scope.cancel)
+            group.start_soon(
+                stop_when_queued, rig, token.cancel if why == "token" else scope.cancel
+            )
             assert rig.told(await rig.attempt(cancel=token)) == (*CANCELLED, "none")
         assert scope.cancelled_caught == (why == "native")
         worker.go.set()
@@ -224,5 +227,5 @@ async def test_thread_queued_and_stopped_otherwise_never_runs(make_rig, worker, 
 async def stop_when_queued(rig, stop):
     with anyio.CancelScope(shield=True):
         while not rig.engine._runtime.threads.waiting:
-            await anyio.sleep(0.001)
+            await anyio.lowlevel.checkpoint()
     stop()

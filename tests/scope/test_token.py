@@ -117,7 +117,7 @@ async def test_token_fired_from_a_thread_is_seen_at_the_return(rig, token):
 
 
 async def test_token_fired_from_a_thread_is_seen_at_a_failure(rig, token):
-    """A token fired from a thread just before the handler fails: CANCELLED, the failure as cause."""
+    """A token fired from a thread just before a failure: CANCELLED, the failure as cause."""
     broken = ValueError("own")
 
     async def body(ctx):

@@ -1,4 +1,4 @@
-"""The truth table's row `both`: what fired first is the outcome, and a deadline fires at its instant."""
+"""The truth table's row `both`: the first is the outcome; a deadline fires at its instant."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_deadline_before_the_token(rig, declared, called):
 
 
 async def test_deadline_then_token_swallowed(rig, declared, called):
-    """The deadline fires first, then the token, and the handler returns a value: Completed, late."""
+    """The deadline fires first, then the token, then a value is returned: Completed, late."""
     token = CancelToken()
 
     async def body(ctx):

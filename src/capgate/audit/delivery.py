@@ -72,6 +72,11 @@ class Auditor:
         self.strict = strict
         self.timeout = timeout
 
+    @property
+    def immediate(self) -> bool:
+        """Whether no sink is known to be async, so that `emit` needs no await."""
+        return not self._later
+
     def emit(self, event: AuditEvent) -> Awaitable[None] | None:
         """Hand `event` to every sink, best effort.
 

@@ -7,45 +7,137 @@ Here: the value, its plain form and the freezing of its data. Not here: who emit
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast, final
 
 from capgate.audit.plain import to_plain
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from capgate.errors import JSON
 
 _NO_DATA: Mapping[str, JSON] = MappingProxyType({})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-class AuditEvent(NamedTuple):
-    """One fact about an execution, with no input, output or credential in it (SI-10).
+FIELDS = (
+    "type",
+    "timestamp",
+    "surface",
+    "actor",
+    "execution_id",
+    "capability_id",
+    "correlation_id",
+    "parent_execution_id",
+    "input_hash",
+    "data",
+)
+"""The names of an event's fields, in order."""
 
-    A tuple, because up to three are built on every call: construction copies nothing. Whoever
-    builds one passes an aware UTC `timestamp`, an `actor` that is a read-only `{"id", "kind"}`,
-    and `data` that is deep-frozen (`freeze` makes it so): sinks share the one object.
+
+class EventDraft:
+    """An event being built: plain slots, filled by the pipeline and then sealed.
+
+    Up to three events are built on every call; this is the cheapest way to an immutable one. `at`
+    may be seconds since the epoch: most sinks never look at the time as such.
     """
 
+    __slots__ = (
+        "type",
+        "at",
+        "surface",
+        "actor",
+        "execution_id",
+        "capability_id",
+        "correlation_id",
+        "parent_execution_id",
+        "input_hash",
+        "data",
+    )
+
     type: str
-    timestamp: datetime
+    at: float | datetime
     surface: str | None
     actor: Mapping[str, str] | None
     execution_id: str | None
     capability_id: str | None
-    correlation_id: str | None = None
-    parent_execution_id: str | None = None
-    input_hash: str | None = None
-    data: Mapping[str, JSON] = _NO_DATA
+    correlation_id: str | None
+    parent_execution_id: str | None
+    input_hash: str | None
+    data: Mapping[str, JSON]
+
+
+@final
+class AuditEvent(EventDraft):
+    """One fact about an execution, with no input, output or credential in it (SI-10).
+
+    Construction copies nothing. Whoever builds one passes an aware UTC `timestamp`, an `actor`
+    that is a read-only `{"id", "kind"}`, and `data` that is deep-frozen (`freeze` makes it so):
+    sinks share the one object.
+    """
+
+    __slots__ = ()
+    __match_args__ = ("type", "data")
+
+    def __init__(
+        self,
+        type: str,
+        timestamp: datetime,
+        *,
+        surface: str | None = None,
+        actor: Mapping[str, str] | None = None,
+        execution_id: str | None = None,
+        capability_id: str | None = None,
+        correlation_id: str | None = None,
+        parent_execution_id: str | None = None,
+        input_hash: str | None = None,
+        data: Mapping[str, JSON] = _NO_DATA,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "type", type)
+        put(self, "at", timestamp)
+        put(self, "surface", surface)
+        put(self, "actor", actor)
+        put(self, "execution_id", execution_id)
+        put(self, "capability_id", capability_id)
+        put(self, "correlation_id", correlation_id)
+        put(self, "parent_execution_id", parent_execution_id)
+        put(self, "input_hash", input_hash)
+        put(self, "data", data)
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it happened, aware, in UTC."""
+        at = self.at
+        return at if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"AuditEvent is immutable: cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"AuditEvent is immutable: cannot delete {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AuditEvent):
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.timestamp, self.execution_id))
+
+    def __repr__(self) -> str:
+        return f"AuditEvent({self.type!r}, execution_id={self.execution_id!r})"
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in FIELDS)
 
     def to_dict(self) -> dict[str, JSON]:
         """Return the event as plain JSON, always with every field, in field order.
 
         Never raises: a value with no JSON form is replaced by the name of its type.
         """
-        return cast("dict[str, JSON]", to_plain(self._asdict()))
+        fields = dict(zip(FIELDS, self._values(), strict=True))
+        return cast("dict[str, JSON]", to_plain(fields))
 
 
 def freeze(value: JSON) -> JSON:

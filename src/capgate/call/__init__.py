@@ -6,8 +6,9 @@ from capgate.call.actor import Actor, ActorKind, capture
 from capgate.call.clock import Clock, Duration, SystemClock, to_seconds
 from capgate.call.context import Context
 from capgate.call.guard import Cause, Guard, Watch
-from capgate.call.invocation import Call, Invocation, Settle
+from capgate.call.invocation import Call, CallGuard, Invocation, Settle
 from capgate.call.limits import Limits
+from capgate.call.log import log
 from capgate.call.outcome import ApprovalRequired, Cancelled, Completed, Failed, Outcome
 from capgate.call.progress import Follower, Progress, follow_progress
 from capgate.call.request import Argument, Request
@@ -37,6 +38,7 @@ __all__ = [
     "CancelToken",
     "Cancelled",
     # For the pipeline
+    "CallGuard",
     "Cause",
     "Clock",
     "Completed",
@@ -66,6 +68,7 @@ __all__ = [
     "follow_progress",
     "in_event_loop",
     "is_exit",
+    "log",
     "resume_native",
     "stopped",
     "to_seconds",

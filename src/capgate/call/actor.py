@@ -35,7 +35,7 @@ class Actor:
         ValueError: The id is blank or the kind unknown.
     """
 
-    __slots__ = ("_shared", "attributes", "display_name", "id", "kind", "permissions", "ref")
+    __slots__ = ("shared", "attributes", "display_name", "id", "kind", "permissions", "ref")
 
     id: str
     kind: ActorKind
@@ -43,6 +43,7 @@ class Actor:
     permissions: frozenset[str]
     attributes: Mapping[str, object]
     ref: Mapping[str, str]
+    shared: bool
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Actor:
         captured = _attributes(attributes)
         put(self, "attributes", MappingProxyType(captured))
         put(self, "ref", MappingProxyType({"id": id, "kind": kind}))
-        put(self, "_shared", all(type(value) in _IMMUTABLE for value in captured.values()))
+        put(self, "shared", all(type(value) in _IMMUTABLE for value in captured.values()))
 
     @classmethod
     def anonymous(cls) -> Actor:
@@ -91,7 +92,7 @@ class Actor:
         return self
 
     def __deepcopy__(self, memo: dict[int, object]) -> Actor:
-        return self if self._shared else self._rebuild(copy.deepcopy(dict(self.attributes), memo))
+        return self if self.shared else self._rebuild(copy.deepcopy(dict(self.attributes), memo))
 
     def __reduce__(self) -> tuple[object, ...]:
         facts = (self.id, self.kind, self.display_name, self.permissions, dict(self.attributes))
@@ -116,7 +117,7 @@ def capture(claimed: object) -> Actor:
     """
     if type(claimed) is not Actor:
         raise TypeError("actor must be an Actor")
-    if claimed._shared:
+    if claimed.shared:
         return claimed
     return copy.deepcopy(claimed)
 

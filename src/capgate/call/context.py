@@ -82,7 +82,7 @@ class Context(Generic[DepsT]):
     @property
     def parent_execution_id(self) -> str | None:
         """The execution that called this one, when nested."""
-        return self.__call.request.parent_execution_id
+        return self.__call.parent_execution_id
 
     @property
     def idempotency_key(self) -> str:
@@ -92,8 +92,9 @@ class Context(Generic[DepsT]):
     @property
     def deadline(self) -> float:
         """When this attempt is interrupted, in seconds of the event loop's clock."""
-        guards = (self.__call.guard, self.__call.running)
-        return min((guard.deadline for guard in guards if guard is not None), default=float("inf"))
+        outer = self.__call.guard
+        own = self.__call.deadline
+        return own if outer is None else min(own, outer.deadline)
 
     @property
     def logger(self) -> FilteringBoundLogger:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -45,47 +46,33 @@ class Scope(Protocol):
     ) -> bool | None: ...
 
 
-class Interruptible(Protocol):
-    """What a guard tells when an interrupted handler outlasts its grace."""
-
-    grace: float
-
-    def overran(self) -> None:
-        """Report it."""
-        ...
-
-
+@dataclass(slots=True, eq=False, repr=False)
 class Guard:
-    """One interruptible stretch of one call, and what interrupted it first."""
+    """One interruptible stretch of a call, and what interrupted it first."""
 
-    at = math.inf
+    scope: Scope = cast("Scope", None)  # noqa: RUF009  set before it is armed
+    watch: Watch = cast("Watch", None)  # noqa: RUF009  set before it is armed
+    at: float = math.inf
     cause: Cause | None = None
-    deadline = math.inf
+    deadline: float = math.inf
     lane: dict[Guard, None] | None = None
-    _call_off: Callable[[], None] | None = None
-
-    def __init__(self, scope: Scope, watch: Watch, call: Interruptible) -> None:
-        """Guard what `call` runs inside `scope`."""
-        self.scope = scope
-        self.watch = watch
-        self.call: Interruptible | None = call
+    grace: float = 5.0
+    call_off: Callable[[], None] | None = None
 
     def fire(self, cause: Cause) -> None:
         """Interrupt, unless something already has."""
         if self.cause is None:
             self.note(cause, self.watch.now())
             self.watch.disarm(self)
-            if self.call is not None:
-                self._call_off = self.watch.after(self.call.grace, self.call.overran)
+            self.call_off = self.watch.after(self.grace, self.overran)
             self.scope.cancel()
 
     def rest(self) -> None:
         """Watch no longer, neither the deadline nor how long a handler cleans up: it has ended."""
         self.watch.disarm(self)
-        self.call = None
-        if self._call_off is not None:
-            self._call_off()
-            self._call_off = None
+        if self.call_off is not None:
+            self.call_off()
+            self.call_off = None
 
     def note(self, cause: Cause, now: float) -> None:
         """Record the cause; the deadline's, where its instant came first."""
@@ -93,6 +80,9 @@ class Guard:
             late = now >= self.deadline
             self.cause = Cause.DEADLINE if late else cause
             self.at = self.deadline if late else now
+
+    def overran(self) -> None:
+        """Report that what was interrupted outlasts its grace."""
 
 
 class Watch(ABC):
@@ -111,7 +101,7 @@ class Watch(ABC):
         """Start with nothing to watch."""
         self._lanes: dict[float, dict[Guard, None]] = {}
         self._due = math.inf
-        self._thread = threading.get_ident()
+        self.thread = threading.get_ident()
 
     def arm(self, guard: Guard, seconds: float) -> None:
         """Let `guard` fire `seconds` from now."""
@@ -158,7 +148,7 @@ class Watch(ABC):
             guard.fire(Cause.TOKEN)
 
         def listener(threaded: bool) -> None:
-            if threaded or threading.get_ident() != self._thread:
+            if threaded or threading.get_ident() != self.thread:
                 self.post(fire)
             else:
                 fire()
@@ -187,6 +177,10 @@ class Watch(ABC):
     @abstractmethod
     def baseline(self, task: Any) -> int:
         """Return how many native cancellations the task has already lived through."""
+
+    @abstractmethod
+    def enclosed(self, scope: Scope) -> bool:
+        """Tell whether a scope that has been entered stands inside another; True if unknown."""
 
     @abstractmethod
     def native(self, task: Any, baseline: int) -> bool:

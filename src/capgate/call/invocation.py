@@ -7,21 +7,21 @@ it are views and copies, so nothing they do changes what executes.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
 from capgate.call.actor import Actor
-from capgate.call.guard import Cause
+from capgate.call.guard import Cause, Guard
+from capgate.call.request import Argument, Request
 from capgate.errors import JSON, Effect
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from capgate.approvals import ApprovalRecord
-    from capgate.call.guard import Guard, Watch
-    from capgate.call.request import Argument, Request
     from capgate.capability import CapabilityView
     from capgate.errors import CapabilityError
     from capgate.idempotency import StoredOutcome
@@ -48,83 +48,83 @@ class InputForm(Protocol):
         ...
 
 
-class Call:
-    """Everything claimed and established about one execution.
+_USUAL: Final = Request(None, None)
+_NOBODY: Final = Actor.anonymous()
 
-    Defaults live on the class: a call sets only what differs, which keeps the hot path short.
-    """
 
-    actor: Actor = Actor.anonymous()
-    identity: Actor | None = None
-    identity_error: BaseException | None = None
-    deps: Any = None
-    value: Argument = None
-    validated = False
-    input_json: JSON = None
-    input_hash: str | None = None
-    approval: ApprovalRecord | None = None
+@dataclass(slots=True, eq=False, repr=False)
+class Established(Guard):
+    """What every call sets and reads: slots, for they are the hot path."""
+
+    request: Request = _USUAL
+    execution_id: str = ""
+    capability_id: str = ""
+    surface: str = ""
+    correlation_id: str = ""
+    started_at: float = 0.0
+    task: Any = None
     view: CapabilityView | None = None
     form: InputForm | None = None
-    idempotency_key: str | None = None
-    claim_key: str | None = None
-    deadline: float | None = None
-    guard: Guard | None = None
-    dry_run = False
-    attempts = 0
-    entered = False
-    returned = False
-    late = False
-    replayed = False
-    overrun = False
-    still_running = False
-    output: Argument = None
-    effect = Effect.NONE
+    guard: CallGuard | None = None
+    actor: Actor = _NOBODY
+    identity: Actor | None = None
+    deps: Any = None
+    value: Argument = None
+    validated: bool = False
     decisions: tuple[Mapping[str, JSON], ...] = ()
     requirements: tuple[Decision, ...] = ()
+    attempts: int = 0
+    entered: bool = False
+    running: bool = False
+    returned: bool = False
+    late: bool = False
+    output: Argument = None
+    effect: Effect = Effect.NONE
+    raised: BaseException | None = None
+    input_hash: str | None = None
+    approval: ApprovalRecord | None = None
+
+
+class Call(Established):
+    """Everything claimed and established about one execution; the guard of its own attempts.
+
+    What few calls need has its default here, on the class.
+    """
+
+    parent_execution_id: str | None = None
+    baseline: int = 0
+    identity_error: BaseException | None = None
+    claim_key: str | None = None
+    dry_run: bool = False
+    replayed: bool = False
+    overrun: bool = False
+    still_running: bool = False
     denial: str | None = None
     deny_reason: str | None = None
     suspended: ApprovalRecord | None = None
-    told_suspended = False
-    resumed = False
-    spent = False
-    burnt = False
-    doubt = False
-    harmless = False
+    told_suspended: bool = False
+    resumed: bool = False
+    spent: bool = False
+    burnt: bool = False
+    doubt: bool = False
+    harmless: bool = False
+    halted: bool = False
     settling: list[Settle] | None = None
     approval_id: str | None = None
     output_json: JSON = None
     replay: StoredOutcome | None = None
     places: tuple[Callable[[], None], ...] = ()
-    grace = 5.0
-    running: Guard | None = None
-    halted = False
-    raised: BaseException | None = None
     step: Any = None
     error: CapabilityError | None = None
-
-    def __init__(
-        self,
-        request: Request,
-        execution_id: str,
-        capability_id: str,
-        surface: str,
-        watch: Watch,
-    ) -> None:
-        """Begin an execution of `request`."""
-        self.request = request
-        self.execution_id = execution_id
-        self.capability_id = capability_id
-        self.surface = surface
-        self.watch = watch
-        self.correlation_id = request.correlation_id or execution_id
-        self.task = task = watch.task()
-        self.baseline = watch.baseline(task)
-        self.started_at = watch.now()
+    state_: dict[str, object] | None = None
+    logger_: FilteringBoundLogger | None = None
 
     @property
     def state(self) -> dict[str, object]:
         """What stages and the handler tell each other; made when first asked for."""
-        return self.__dict__.setdefault("_state", {})
+        if self.state_ is None:
+            self.state_ = {}
+        return self.state_
 
     def on_settle(self, callback: Settle) -> None:
         """Keep a callback for when the outcome is known."""
@@ -135,16 +135,14 @@ class Call:
     @property
     def logger(self) -> FilteringBoundLogger:
         """One logger for the call, bound when first asked for."""
-        cached = self.__dict__.get("_logger")
-        if cached is None:
-            cached = structlog.get_logger("capgate").bind(
+        if self.logger_ is None:
+            self.logger_ = structlog.get_logger("capgate").bind(
                 execution_id=self.execution_id,
                 capability_id=self.capability_id,
                 surface=self.surface,
                 correlation_id=self.correlation_id,
             )
-            self.__dict__["_logger"] = cached
-        return cached
+        return self.logger_
 
     def native(self) -> bool:
         """Tell whether the caller's task, or a scope around it, has been cancelled."""
@@ -168,9 +166,10 @@ class Call:
     def halt(self) -> None:
         """Stop the call: the engine is closing."""
         self.halted = True
-        for guard in (self.guard, self.running):
-            if guard is not None:
-                guard.fire(Cause.TOKEN)
+        if self.guard is not None:
+            self.guard.fire(Cause.TOKEN)
+        if self.running:
+            self.fire(Cause.TOKEN)
 
     def copy_input(self) -> Argument:
         """Return the validated input as a copy of its own, None before validation."""
@@ -183,6 +182,28 @@ class Call:
         if self.form is None or not self.validated:
             return NO_ARGUMENTS
         return self.form.arguments(self.value)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class CallGuard(Guard):
+    """Guards everything of a call up to its handler's end: for its own timeout, or its token."""
+
+    call: Call | None = None
+
+    @classmethod
+    def around(cls, call: Call) -> CallGuard:
+        """Return the guard of `call`, in a new scope."""
+        return cls(scope=call.watch.new_scope(), watch=call.watch, grace=call.grace, call=call)
+
+    def rest(self) -> None:
+        """Watch no longer, and let go of the call."""
+        Guard.rest(self)
+        self.call = None
+
+    def overran(self) -> None:
+        """Report it on the call."""
+        if self.call is not None:
+            self.call.overran()
 
 
 class Invocation:

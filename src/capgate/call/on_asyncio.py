@@ -71,6 +71,10 @@ class AsyncioWatch(Watch):
         requested = 0 if task is None else task.cancelling()
         return requested and requested - bool(getattr(task, "_must_cancel", False))
 
+    def enclosed(self, scope: object) -> bool:
+        """Tell whether there is a scope around `scope`: where there is none, nothing can cancel it."""
+        return getattr(scope, "_parent_scope", scope) is not None
+
     def native(self, task: asyncio.Task[Any] | None, baseline: int) -> bool:
         """Tell whether the task, or a scope around it, has been cancelled from outside."""
         if task is not None and task.cancelling() > baseline:
@@ -82,7 +86,12 @@ async def _awaited(awaitable: Awaitable[None]) -> None:
     await awaitable
 
 
-running_loop = asyncio.get_running_loop
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the running asyncio loop, None under another library."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def runs_a_task(loop: asyncio.AbstractEventLoop) -> bool:

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from threading import get_ident
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -42,9 +43,9 @@ _leaves_of: Final[Callable[[BaseException], tuple[BaseException, ...]]] = vars(B
 
 
 class _Recent:
-    """The watch used last: most processes run one loop."""
+    """The asyncio watch used last: most processes run one loop."""
 
-    pair: tuple[object, Watch] | None = None
+    watch: Watch | None = None
 
 
 def current_watch() -> Watch:
@@ -53,24 +54,19 @@ def current_watch() -> Watch:
     Raises:
         RuntimeError: No supported event loop is running.
     """
-    try:
-        loop = running_loop()
-    except RuntimeError:
-        return _watch_of(None)
-    recent = _Recent.pair
-    if recent is not None and recent[0] is loop:
-        return recent[1]
-    return _watch_of(loop)
-
-
-def _watch_of(loop: Any) -> Watch:
+    # A thread runs one loop at a time: if this is its thread and it runs a task, it is the one.
+    # Asking asyncio for the running loop costs a system call.
+    recent = _Recent.watch
+    if recent is not None and recent.thread == get_ident() and recent.task() is not None:
+        return recent
     watch = _watch_of_run.get(None)
     if watch is None:
+        loop = running_loop()
         plain = loop is not None and runs_a_task(loop)
-        watch = AsyncioWatch(loop) if plain else _trio_watch()
+        watch = AsyncioWatch(loop) if loop is not None and plain else _trio_watch()
         _watch_of_run.set(watch)
     if watch.name == "asyncio":
-        _Recent.pair = (loop, watch)
+        _Recent.watch = watch
     return watch
 
 

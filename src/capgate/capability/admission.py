@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from pydantic import BaseModel
+import pydantic
 
 from capgate.capability.json_boundary import IMMUTABLE, NOT_JSON, NotJson
 
@@ -40,8 +40,8 @@ def admitting(empty: Callable[[], object], root: type | None) -> Admit:
 
 def _members(raw: object) -> object:
     """Return the fields of an instance: how it was made proves nothing."""
-    if isinstance(raw, BaseModel):
-        return BaseModel.model_dump(raw, by_alias=True, warnings=False)
+    if isinstance(raw, pydantic.BaseModel):  # the base class's own dump: overrides are not asked
+        return pydantic.BaseModel.model_dump(raw, by_alias=True, warnings=False)
     if dataclasses.is_dataclass(raw) and not isinstance(raw, type):
         return {field.name: getattr(raw, field.name) for field in dataclasses.fields(raw)}
     return raw
@@ -70,7 +70,7 @@ def check_tame(value: object) -> None:
     while waiting:
         item = waiting.pop()
         kind = type(item)
-        if kind in IMMUTABLE or id(item) in seen:
+        if kind in IMMUTABLE or id(item) in seen:  # a cycle is for the schema to refuse
             continue
         seen.add(id(item))
         if kind is dict:
@@ -98,4 +98,4 @@ def holds_instance(raw: Any) -> bool:
 
 
 def _is_instance(value: object) -> bool:
-    return isinstance(value, BaseModel) or dataclasses.is_dataclass(value)
+    return isinstance(value, pydantic.BaseModel) or dataclasses.is_dataclass(value)

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import is_typeddict
 
 from capgate.capability.admission import admitting
 from capgate.capability.contract import Binding, Contract
-from capgate.capability.frozen import FrozenDict, freeze
-from capgate.capability.issues import path_text
-from capgate.capability.json_boundary import DEFAULT_DEPTH, NotJson, capture
+from capgate.capability.described import BadPartError, described, first_line
+from capgate.capability.json_boundary import DEFAULT_DEPTH
 from capgate.capability.json_schema import capture_document, document_shape
-from capgate.capability.metaschema import check_schema
 from capgate.capability.shape import Shape
 from capgate.capability.signature import EMPTY, Signature, bare_type, is_root
 from capgate.capability.typed import typed_shape
@@ -32,39 +27,8 @@ if TYPE_CHECKING:
 ShapeMaker: TypeAlias = Callable[[int], Shape]
 T = TypeVar("T")
 
-_SCHEMA_DEPTH: Final = 200
 
-
-class _BadPart(TypeError):
-    """A parameter, a result or a document that no contract can be made of."""
-
-
-class _Methods(dict[str, Any]):
-    """Looks a generator's methods up when they are needed; pydantic makes all of them at once."""
-
-    def __init__(self, generator: GenerateJsonSchema) -> None:
-        super().__init__()
-        self._generator = generator
-
-    def __missing__(self, kind: str) -> Any:
-        method = self[kind] = getattr(self._generator, f"{kind.replace('-', '_')}_schema")
-        return method
-
-
-class _Schemas(GenerateJsonSchema):
-    """What pydantic would only warn about is a mistake in a contract."""
-
-    def build_schema_type_to_method(self) -> dict[Any, Any]:
-        """Prepare lazily: half of the time a schema takes would be spent on this."""
-        return _Methods(self)
-
-    def emit_warning(self, kind: str, detail: str) -> Never:
-        """Refuse, instead of writing a schema that says something else."""
-        raise _BadPart(detail)
-
-
-@dataclass(frozen=True, slots=True)
-class Documents:
+class Documents(NamedTuple):
     """The JSON Schema documents that stand in for annotations; None: there is none."""
 
     input: object = None
@@ -92,14 +56,8 @@ def _attempt(make: Callable[[], T], where: str, issues: list[Issue]) -> T | None
     try:
         return make()
     except Exception as error:
-        issues.append(Issue("CONTRACT_INVALID", _first_line(error), where))
+        issues.append(Issue("CONTRACT_INVALID", first_line(error), where))
         return None
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, NotJson):
-        return f"its JSON Schema is not JSON at {path_text(error.path)!r}: {error.message}"
-    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def _input(signature: Signature, document: object) -> tuple[ShapeMaker, Binding]:
@@ -117,13 +75,15 @@ def _check_annotated(signature: Signature) -> None:
     bare = [each.name for each in signature.parameters if each.annotation is EMPTY]
     if bare:
         names = ", ".join(map(repr, bare))
-        raise _BadPart(f"parameter {names} has no annotation, and there is no input_schema")
+        raise BadPartError(f"parameter {names} has no annotation, and there is no input_schema")
     if signature.rest:
-        raise _BadPart("**kwargs cannot be described; name the parameters or give an input_schema")
+        raise BadPartError(
+            "**kwargs cannot be described; name the parameters or give an input_schema"
+        )
 
 
 def _root_input(parameter: inspect.Parameter) -> tuple[ShapeMaker, Binding]:
-    core, schema = _typed(parameter.annotation, "validation", f"parameter {parameter.name!r}")
+    core, schema = described(parameter.annotation, "validation", f"parameter {parameter.name!r}")
     default: object = parameter.default
 
     bare = bare_type(parameter.annotation)
@@ -137,11 +97,12 @@ def _root_input(parameter: inspect.Parameter) -> tuple[ShapeMaker, Binding]:
 
 
 def _field_input(signature: Signature) -> tuple[ShapeMaker, Binding]:
+    # All at once is fast; one by one, only to name the parameter that is to blame.
     try:
-        core, schema = _typed(_stub(signature.parameters), "validation", "the signature")
-    except _BadPart:
+        core, schema = described(_stub(signature.parameters), "validation", "the signature")
+    except BadPartError:
         for each in signature.parameters:
-            _typed(each.annotation, "validation", f"parameter {each.name!r}")
+            described(each.annotation, "validation", f"parameter {each.name!r}")
         raise
     keywords = _keywords(core)
 
@@ -156,32 +117,9 @@ def _output(signature: Signature, document: object) -> ShapeMaker:
         schema = capture_document(document, need_object=False)
         return lambda depth: document_shape(schema, max_depth=depth)
     if signature.returns is EMPTY:
-        raise _BadPart("the return annotation is missing, and there is no output_schema")
-    core, described = _typed(signature.returns, "serialization", "the return annotation")
-    return lambda depth: typed_shape(core, described, max_depth=depth)
-
-
-def _typed(annotation: Any, mode: Any, what: str) -> tuple[Node, FrozenDict]:
-    """Return pydantic's core schema of a type, and its JSON Schema, checked and frozen."""
-    try:
-        adapter = TypeAdapter[Any](annotation)
-        schema = capture(adapter.json_schema(mode=mode, schema_generator=_Schemas), _SCHEMA_DEPTH)
-    except Exception as error:
-        raise _BadPart(f"{what} cannot be described: {_first_line(error)}") from error
-    schema = _resolved_root(schema)
-    check_schema(schema)
-    core: Any = adapter.core_schema
-    return core, freeze(schema)
-
-
-def _resolved_root(schema: JSON) -> JSON:
-    """Give the root its own keywords, where pydantic refers to a definition."""
-    reference = schema.get("$ref", "")
-    name = reference.removeprefix("#/$defs/")
-    if name == reference:
-        return schema
-    rest = {key: value for key, value in schema.items() if key != "$ref"}
-    return {**schema["$defs"][name], **rest}
+        raise BadPartError("the return annotation is missing, and there is no output_schema")
+    core, output_schema = described(signature.returns, "serialization", "the return annotation")
+    return lambda depth: typed_shape(core, output_schema, max_depth=depth)
 
 
 def _stub(parameters: tuple[inspect.Parameter, ...]) -> Callable[..., None]:
@@ -189,6 +127,7 @@ def _stub(parameters: tuple[inspect.Parameter, ...]) -> Callable[..., None]:
 
     def call(**_fields: object) -> None: ...
 
+    # pydantic reads the stub instead of the handler: no context, and no trouble with its kinds.
     only = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     vars(call)["__signature__"] = inspect.Signature(only)
@@ -211,7 +150,7 @@ def _check_aliases(arguments: list[Node]) -> None:
     for each in arguments:
         name = each.get("alias", each["name"])
         if isinstance(name, str) and name in seen:
-            raise _BadPart(f"two parameters are read from {name!r}")
+            raise BadPartError(f"two parameters are read from {name!r}")
         seen.add(str(name))
 
 
@@ -252,10 +191,12 @@ def _check_fields(signature: Signature, properties: Mapping[str, JSON], required
     unfilled = [p.name for p in signature.parameters if p.default is EMPTY]
     missing = [name for name in unfilled if name not in required]
     if missing:
-        raise _BadPart(
+        raise BadPartError(
             f"parameter {', '.join(map(repr, missing))} has no default, and the input_schema "
             "does not require it"
         )
     dropped = [] if signature.rest else sorted(set(properties) - names)
     if dropped:
-        raise _BadPart(f"the handler takes no {', '.join(map(repr, dropped))} of its input_schema")
+        raise BadPartError(
+            f"the handler takes no {', '.join(map(repr, dropped))} of its input_schema"
+        )

@@ -77,7 +77,7 @@ def _write(value: JSON) -> str:
 def _write_object(value: dict[str, JSON]) -> str:
     keys = list(value)
     if len(keys) > 1:
-        keys.sort(key=_sort_key)
+        keys.sort(key=_sort_key)  # by UTF-16 code units: code points order some emoji differently
     return "{" + ",".join([f"{_write_key(key)}:{_write(value[key])}" for key in keys]) + "}"
 
 
@@ -100,7 +100,7 @@ def _sort_key(key: object) -> bytes:
 def _write_int(value: int) -> str:
     if -_SHORT_INT < value < _SHORT_INT:
         return int.__repr__(value)
-    return str(Decimal(value))
+    return str(Decimal(value))  # exact, and free of the limit str(int) has on digits
 
 
 def _write_float(value: float) -> str:
@@ -109,7 +109,7 @@ def _write_float(value: float) -> str:
     return rfc8785.dumps(value).decode()
 
 
-def _write_bool(value: bool) -> str:  # noqa: FBT001  one writer per type
+def _write_bool(value: JSON) -> str:
     return "true" if value else "false"
 
 
@@ -150,6 +150,7 @@ def parse_json(
         raise
     except (ValueError, RecursionError) as error:
         raise NotJson("Not valid JSON.") from error
+    # Only an escape can still hide a lone surrogate: the text itself was decoded.
     return capture(value, max_depth) if "\\u" in text else value
 
 
@@ -167,6 +168,7 @@ def _decode(data: bytes | str, max_bytes: int) -> str:
 
 def _check_depth(text: str, max_depth: int) -> None:
     """Refuse deep text before the recursive reader sees it; what is inside strings is no depth."""
+    # Counting is fast and almost always enough; only text with many brackets is read by character.
     if text.count("[") + text.count("{") <= max_depth:
         return
     depth, quoted, escaped = 0, False, False

@@ -20,7 +20,7 @@ from capgate.capability.declarations import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from capgate.capability.contract import Contract
     from capgate.capability.policy import Policy
@@ -38,8 +38,6 @@ class CapabilityView:
     Args:
         id: The id by which this engine knows it.
         requires_approval: Every call of it needs an approval.
-        fingerprint: SHA-256 of what an approval relies on: schemas, side effect, risk, the
-            policies' names and the approval rule.
     """
 
     id: str
@@ -59,7 +57,12 @@ class CapabilityView:
     adapters: Mapping[str, JSON]
     input_schema: Mapping[str, JSON]
     output_schema: Mapping[str, JSON]
-    fingerprint: str
+    _fingerprint: Callable[[], str] = field(repr=False)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256, in hex, of what an approval relies on."""
+        return self._fingerprint()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,11 +99,15 @@ class Definition:
     tags: frozenset[str]
     annotations: Mapping[str, JSON]
     adapters: Mapping[str, JSON]
+    # Hashing schemas takes longer than making them: done once, when an approval or tooling asks.
     _memo: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in hex, of what an approval of this capability relies on."""
+        """SHA-256, in hex, of what an approval of this capability relies on.
+
+        That is its schemas, side effect, risk, the names of its policies and its approval rule.
+        """
         known = self._memo.get("fingerprint")
         if known is None:
             known = self._memo["fingerprint"] = input_hash(_relied_on(self))
@@ -135,7 +142,7 @@ class Definition:
             adapters=self.adapters,
             input_schema=self.contract.input_schema,
             output_schema=self.contract.output_schema,
-            fingerprint=self.fingerprint,
+            _fingerprint=lambda: self.fingerprint,
         )
 
 

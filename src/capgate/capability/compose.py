@@ -74,7 +74,7 @@ def compose(declared: Iterable[Composed], includes: Iterable[object] = ()) -> di
         CompositionError: Every collision, unknown id and invalid name, in one error.
     """
     issues: list[Issue] = []
-    claims: dict[str, list[Composed]] = {}
+    claims: dict[str, list[Composed]] = {}  # by id, so that rivals meet without comparing pairs
     for each in declared:
         claims.setdefault(each.definition.id, []).append(each)
     for wanted in includes:

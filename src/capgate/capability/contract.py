@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pydantic import BaseModel
+import pydantic
 
 from capgate.capability.violation import ContractViolation
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from capgate.errors import JSON
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """How a validated input becomes keyword arguments.
 
     Args:
@@ -130,7 +129,7 @@ class Contract:
 
 
 def _fields(value: Argument) -> dict[str, Argument]:
-    if isinstance(value, BaseModel):
+    if isinstance(value, pydantic.BaseModel):
         return {**value.__dict__, **(value.__pydantic_extra__ or {})}
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

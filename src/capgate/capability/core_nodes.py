@@ -141,6 +141,7 @@ FIXED: Final = (
 
 def is_scalar(node: Mapping[str, Any]) -> bool:
     """Tell whether every value of a schema is immutable, so that a copy needs no look inside."""
+    # A nullable node has no default: None, which is as fixed as any.
     kind = node["type"]
     if kind in {"nullable", "default"}:
         settled = "default_factory" not in node and isinstance(node.get("default"), FIXED)
@@ -160,6 +161,7 @@ def descend(value: object, walk: Callable[[Node], Node]) -> object:
     """Apply `walk` to every schema directly inside a child slot of a node."""
     if isinstance(value, dict):
         node = cast("Node", value)
+        # A node has a type, a parameter a name; a plain map of nodes may have a field so named.
         if isinstance(node.get("type"), str) or isinstance(node.get("name"), str):
             return walk(node)
         return {key: descend(child, walk) for key, child in node.items()}

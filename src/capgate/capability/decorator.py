@@ -68,7 +68,7 @@ def define(handler: Handler, capability_id: str | None, options: Mapping[str, An
     name = derive_id(signature.name) if capability_id is None else capability_id
     issues = [*signature.issues, *_unknown(options), *check_options(name, signature.doc, options)]
     contract = None
-    if not signature.issues:
+    if not signature.issues:  # a signature that cannot be read would only add follow-on errors
         documents = Documents(options.get("input_schema"), options.get("output_schema"))
         contract, found = make_contract(signature, documents)
         issues += found

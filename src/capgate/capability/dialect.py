@@ -6,6 +6,7 @@ depends on what is installed, and nothing else may.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import re
@@ -75,17 +76,16 @@ _TYPES: Final[Mapping[str, str]] = {
 }
 
 
-def _import_fast() -> ModuleType | None:
+@functools.cache
+def fast_engine() -> ModuleType | None:
+    """Return `jsonschema_rs` where it is installed; imported only once a document needs it."""
     try:
         return importlib.import_module("jsonschema_rs")
     except ImportError:
         return None
 
 
-FAST: Final = _import_fast()
-
-
-def make_judge(document: JSON, fast: ModuleType | None = FAST) -> Judge:
+def make_judge(document: JSON, fast: ModuleType | None) -> Judge:
     """Return what finds the faults of a value, by the engine there is.
 
     Args:
@@ -127,6 +127,7 @@ def _branch(schema: JSON, write: Callable[[str], str]) -> JSON:
 
 
 def _reference_judge(document: JSON) -> Judge:
+    # An empty registry: without it jsonschema would fetch what a reference names.
     validator: Any = _REFERENCE(document, registry=Registry[Any]())
 
     def judge(value: JSON) -> list[Fault]:
@@ -176,6 +177,7 @@ _REFERENCE: Final[Any] = cast("Any", validators).extend(
 
 
 def _fast_judge(document: JSON, fast: ModuleType) -> Judge:
+    # Backtracking is bounded, formats are remarks, and nothing is ever fetched.
     options = fast.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
     validator = fast.Draft202012Validator(
         document, pattern_options=options, validate_formats=False, offline=True

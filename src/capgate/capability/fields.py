@@ -101,6 +101,7 @@ def _check_parts(check: Checks, options: Options) -> None:
         if options.get(name) is not None and not isinstance(options[name], kind):
             check.add(name, f"must be a {kind.__name__}(…)")
     access = options.get("access", "authenticated")
+    # A wrong string would otherwise be found only when the first call is refused.
     if access not in ("public", "authenticated") and (
         isinstance(access, str) or not callable(access)
     ):

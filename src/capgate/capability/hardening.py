@@ -9,8 +9,7 @@ and the caller then walks and copies each value. Restoring is next door.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from capgate.capability.canonical import canonical_json
 from capgate.capability.core_nodes import (
@@ -51,8 +50,7 @@ class UnsupportedSchemaError(TypeError):
     """A declared type whose values cannot cross the JSON boundary at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hardened:
+class Hardened(NamedTuple):
     """A rewritten schema and what it cannot promise.
 
     Args:
@@ -147,6 +145,7 @@ class _Hardener:
     def _judge(self, kind: str, node: Node) -> None:
         if kind == "generator":
             raise UnsupportedSchemaError("a lazy iterable cannot be captured; declare a list")
+        # What is not on the list may be anything pydantic adds later: looked at, never trusted.
         known = kind in CLEAN or kind == "parameter"
         custom = "serialization" in node or node.get("computed_fields")
         self.opaque = self.opaque or not known or bool(custom)
@@ -156,6 +155,7 @@ class _Hardener:
             self.limits.update([str(node[name]) for name in _LIMITS & node.keys()])
 
     def _leaf(self, outer: int) -> Node:
+        # A definition may be reached at several depths, so its leaves cannot know their own.
         self.opaque = self.opaque or self._inside > 0
         return json_leaf(max(self._max_depth - outer, 0))
 
@@ -169,7 +169,7 @@ class _Hardener:
         if ref in self._heights:
             self.deepest = max(self.deepest, outer + self._heights[ref])
             return
-        if ref in self._done:
+        if ref in self._done:  # still being walked: it contains itself, so no depth is the last
             self.opaque = True
             return
         self._done[ref] = {}
@@ -205,6 +205,7 @@ class _Hardener:
 
     def mapping(self, node: Node, _config: Mapping[str, Any]) -> None:
         if node.get("keys_schema", {"type": "any"})["type"] == "any":
+            # JSON has text keys only: {1: …} and {"1": …} would become the same object.
             node["keys_schema"] = {"type": "str", "strict": True}
         node.setdefault("values_schema", {"type": "any"})
 
@@ -215,6 +216,7 @@ class _Hardener:
     def instance(self, node: Node, config: Mapping[str, Any]) -> None:
         """An instance is checked like any other input: how it was made proves nothing."""
         by_name = {"validate_by_name": True, "validate_by_alias": True} if has_alias(node) else {}
+        # Revalidation reads an instance by field names, whatever its aliases are.
         node["config"] = {**config, **by_name, "revalidate_instances": "always"}
         node["revalidate_instances"] = "always"
         if node.get("post_init") or node.get("custom_init"):
@@ -222,7 +224,7 @@ class _Hardener:
 
     def members(self, node: Node, config: Mapping[str, Any]) -> None:
         extra = node.get("extra_behavior") or config.get("extra_fields_behavior")
-        if extra == "allow":
+        if extra == "allow":  # extra fields would be kept unchecked, and shared with the caller
             node.setdefault("extras_schema", {"type": "any"})
             node.setdefault("extras_keys_schema", {"type": "str"})
 

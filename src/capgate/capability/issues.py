@@ -141,6 +141,7 @@ def violation_of(
         issues = [_issue(each, raw, constraints, tags) for each in details]
     except Exception:
         return violation(INVALID)
+    # Several branches of a union may complain alike.
     unique = {(issue["path"], issue["message"]): issue for issue in issues}
     return ContractViolation(list(unique.values()))
 

@@ -76,7 +76,7 @@ def _refuse(_value: object) -> Never:
 
 
 def _write(value: object) -> object:
-    if hasattr(type(value), "__next__"):
+    if hasattr(type(value), "__next__"):  # writing an iterator would use it up, or never end
         raise NotJson(NOT_JSON)
     try:
         written: object = to_jsonable_python(value)
@@ -104,12 +104,14 @@ def _capture(value: object, room: int, foreign: Foreign) -> JSON:
 
 def _capture_array(items: list[object], room: int, foreign: Foreign) -> list[JSON]:
     captured: list[JSON] = []
-    try:
-        for item in items:
-            captured.append(_capture(item, room, foreign))  # noqa: PERF401  its length is the index
-    except NotJson as error:
-        error.path = (len(captured), *error.path)
-        raise
+    for item in items:
+        try:
+            copied = _capture(item, room, foreign)
+        except NotJson as error:
+            # The path is put together on the way out, so that good values pay nothing for it.
+            error.path = (len(captured), *error.path)
+            raise
+        captured.append(copied)
     return captured
 
 

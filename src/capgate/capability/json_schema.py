@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from capgate.capability.dialect import Judge, make_judge
+from capgate.capability.dialect import Judge, fast_engine, make_judge
 from capgate.capability.frozen import freeze
 from capgate.capability.issues import INVALID, path_text
 from capgate.capability.json_boundary import NotJson, capture, is_object, snapshot
@@ -57,7 +57,7 @@ def document_shape(
         max_depth: How many containers may stand inside one another.
         empty: What no value at all means.
     """
-    prepared = _Document(make_judge(document), max_depth, empty)
+    prepared = _Document(make_judge(document, fast_engine()), max_depth, empty)
     return Shape(
         schema=freeze(document),
         flat=False,

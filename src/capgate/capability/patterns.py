@@ -10,13 +10,12 @@ Source: ECMA 262, regular expressions; JSON Schema Draft 2020-12, core, section 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Final
 
 _SPACE: Final = "\\t-\\r \\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff"
 _ANY: Final = "[^\\n\\r\\u2028\\u2029]"
 _CONTROLS: Final = "tnrvf"
-_MANY: Final = 1000
+_MANY: Final = 1000  # more repetitions than this overflow one engine's compiled form
 _TOKEN: Final = re.compile(
     r"""(?P<escape>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.))"""
     r"""|(?P<set>\[\^?(?:\\.|[^\]\\])*\])"""
@@ -35,7 +34,6 @@ class BadPatternError(TypeError):
     """A pattern outside the portable part, or one that may take for ever."""
 
 
-@dataclass(slots=True)
 class _Group:
     """What stands inside one pair of parentheses, as far as it matters for time.
 
@@ -46,23 +44,30 @@ class _Group:
         before: `open`, as it was before what was read last.
     """
 
-    varies: bool = False
-    unbounded: bool = False
-    open: bool = False
-    before: bool = False
+    __slots__ = ("before", "open", "unbounded", "varies")
+
+    def __init__(self) -> None:
+        self.varies = False
+        self.unbounded = False
+        self.open = False
+        self.before = False
 
     def take(self) -> None:
         """Read one thing that stands exactly once, as far as is known yet."""
         self.before, self.open = self.open, False
 
 
-@dataclass(slots=True)
 class _Reading:
-    written: list[str] = field(default_factory=list[str])
-    groups: list[_Group] = field(default_factory=lambda: [_Group()])
-    last: _Group | None = None
-    repeatable: bool = False
-    risky: bool = False
+    """One reading of one pattern, from left to right."""
+
+    __slots__ = ("groups", "last", "repeatable", "risky", "written")
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self.groups = [_Group()]
+        self.last: _Group | None = None
+        self.repeatable = False
+        self.risky = False
 
 
 def translate(pattern: str, *, linear: bool) -> str:

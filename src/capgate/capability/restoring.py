@@ -8,16 +8,16 @@ and proven: what it gives must dump to exactly the stored JSON. Storage is elsew
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from pydantic import BaseModel
+import pydantic
 from pydantic_core import SchemaValidator
 
 from capgate.call import Argument
 from capgate.capability.canonical import canonical_json
 from capgate.capability.core_nodes import CHILDREN, Node, descend, json_leaf
-from capgate.capability.json_boundary import is_array, is_object, is_tuple
+from capgate.capability.json_boundary import NotJson, is_array, is_object, is_tuple
 from capgate.capability.violation import violation
 
 if TYPE_CHECKING:
@@ -47,14 +47,15 @@ _UNPROVEN: Final = "The stored value cannot be restored."
 Validate = Callable[[object], Argument]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(NamedTuple):
     """One way to read stored values: what to leave out of the ordinary schema."""
 
     construct: bool
     functions: str
 
 
+# From the least left out to the most. The ordinary schema goes before all of them: where doing it
+# again changes nothing, it alone knows how an author's own types are built.
 _WAYS: Final = (_Way(True, "inner"), _Way(False, "inner"), _Way(True, "json"), _Way(False, "json"))
 
 
@@ -75,9 +76,21 @@ class Restorer:
         Raises:
             ContractViolation: No way of reading it proves right.
         """
-        for value in self._candidates(stored):
-            return value
-        raise violation(_UNPROVEN)
+        # What a way gives counts only if it dumps to the very bytes that were approved.
+        try:
+            wanted = canonical_json(stored)
+        except NotJson as error:
+            raise violation(_UNPROVEN) from error
+        refusals: list[Exception] = []
+        for index in range(len(_WAYS) + 1):
+            try:
+                value = self._way(index)(stored)
+                if canonical_json(self._dump(value)) == wanted:
+                    return value
+            except Exception as error:
+                refusals.append(error)
+        cause = ExceptionGroup("no way of reading it", refusals) if refusals else None
+        raise violation(_UNPROVEN) from cause
 
     def prove(self, value: Argument, stored: JSON) -> None:
         """Check that restoring gives this very value back, types included.
@@ -85,22 +98,16 @@ class Restorer:
         Raises:
             ContractViolation: It would give another one.
         """
-        if not same(self.restore(stored), value):
+        restored = self.restore(stored)
+        try:
+            equal = same(restored, value)
+        except Exception as error:
+            raise violation(_UNPROVEN) from error
+        if not equal:
             raise violation(_UNPROVEN)
 
-    def _candidates(self, stored: JSON) -> Iterator[Argument]:
-        wanted = canonical_json(stored)
-        for index in range(len(_WAYS) + 1):
-            try:
-                value = self._way(index)(stored)
-                proven = canonical_json(self._dump(value)) == wanted
-            except Exception:  # noqa: S112  an author's validator refuses: the next way
-                continue
-            if proven:
-                yield value
-
     def _way(self, index: int) -> Validate:
-        if index not in self._built:
+        if index not in self._built:  # most values never need a second way, so none is built early
             way = _WAYS[index - 1]
             relaxed = _relax(self._schema, way, json_leaf(self._max_depth))
             built = SchemaValidator(cast("Any", relaxed), _use_prebuilt=False)
@@ -133,6 +140,7 @@ def _is_foreign(node: Mapping[str, Any]) -> bool:
 
 
 def _read_as_written(node: Node) -> None:
+    # The stored form was written under the serialisation alias, so that is where to read.
     if "validation_alias" in node:
         node.pop("validation_alias")
         if "serialization_alias" in node:
@@ -149,12 +157,12 @@ def same(left: Argument, right: Argument) -> bool:
         return len(left) == len(right) and all(map(same, left, right))
     if is_tuple(left):
         return same([*left], [*right])
-    if isinstance(left, BaseModel) or dataclasses.is_dataclass(left):
+    if isinstance(left, pydantic.BaseModel) or dataclasses.is_dataclass(left):
         return left == right and same(_state(left), _state(right))
     return bool(left == right)
 
 
 def _state(value: Argument) -> dict[str, Argument]:
-    if isinstance(value, BaseModel):
+    if isinstance(value, pydantic.BaseModel):
         return {**value.__dict__, **(value.__pydantic_extra__ or {})}
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

@@ -11,9 +11,9 @@ import inspect
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from types import FunctionType, MethodType
-from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, get_args, get_origin
 
-from pydantic import BaseModel, RootModel
+import pydantic
 from typing_extensions import TypeAliasType, is_typeddict
 
 from capgate.errors import Issue
@@ -26,8 +26,7 @@ _AWAITABLE: Final = (Awaitable, Coroutine)
 _LAZY: Final = (AsyncIterator, Iterator)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """One handler, read once.
 
     Args:
@@ -86,7 +85,7 @@ def _plain_function(handler: Handler) -> Handler:
     while isinstance(inner, functools.partial):
         inner = inner.func
     if not isinstance(inner, FunctionType | MethodType) and not inspect.isclass(inner):
-        inner = vars(type(inner)).get("__call__", inner)
+        inner = vars(type(inner)).get("__call__", inner)  # a callable object
     return inner
 
 
@@ -113,6 +112,7 @@ def _local_hints(handler: Handler, first: NameError) -> tuple[dict[str, Any], li
     module = getattr(function, "__globals__", {})
     names: dict[str, Any] = {}
     frame = inspect.currentframe()
+    # Only frames of the handler's own module, the innermost first: others mean other names.
     while frame is not None:
         if frame.f_globals is module:
             names = {**frame.f_locals, **names}
@@ -156,8 +156,8 @@ def is_root(annotation: object) -> bool:
     bare: Any = bare_type(annotation)
     if not inspect.isclass(bare):
         return False
-    if issubclass(bare, BaseModel):
-        return not issubclass(bare, RootModel)
+    if issubclass(bare, pydantic.BaseModel):
+        return not issubclass(bare, pydantic.RootModel)
     return dataclasses.is_dataclass(bare) or is_typeddict(bare)
 
 

@@ -74,6 +74,7 @@ class _Typed:
         self._whole = whole
         self._shared = hardened.shared
         self._transforms = hardened.transforms and not whole
+        # A closed schema promises by itself all that JSON needs; then no value is looked at twice.
         looked_at = hardened.opaque or hardened.shared or self._transforms
         self._closed = not looked_at and hardened.depth <= max_depth
         self._labels = (hardened.limits, hardened.tags)
@@ -101,7 +102,7 @@ class _Typed:
         Raises:
             ContractViolation: There is no such value.
         """
-        return self._restorer.restore(stored)
+        return self._isolated(self._restorer.restore(stored))
 
     def prove(self, value: Argument) -> JSON:
         """Return the dump of a value, once it is certain that restoring it gives that value.
@@ -133,15 +134,19 @@ class _Typed:
 
         def validate_and_look(raw: object) -> Argument:
             value = validate(raw)
-            written = self.dump(value)
+            written = self.dump(value)  # what has no JSON form, or is too deep, fails here
             if self._transforms and holds_instance(raw):
                 value = self._as_returned(raw, value, written)
-            try:
-                return snapshot(value) if self._shared else value
-            except Exception as error:
-                raise violation("Cannot be copied.") from error
+            return self._isolated(value)
 
         return validate if self._closed else validate_and_look
+
+    def _isolated(self, value: Argument) -> Argument:
+        """Return the value, copied where an author's function may have kept part of it."""
+        try:
+            return snapshot(value) if self._shared else value
+        except Exception as error:
+            raise violation("Cannot be copied.") from error
 
     def _as_returned(self, raw: Argument, value: Argument, written: JSON) -> Argument:
         """Undo what validators did again to instances that went through them once already."""
@@ -157,6 +162,7 @@ class _Typed:
 def _build(hardened: Hardened) -> tuple[Callable[[object], Argument], SchemaSerializer]:
     schema = cast("Any", hardened.schema)
     try:
+        # A model class brings its own validator along; using that would undo the hardening.
         validator = SchemaValidator(schema, _use_prebuilt=False)
         return validator.validate_python, SchemaSerializer(schema, _use_prebuilt=False)
     except SchemaError as error:

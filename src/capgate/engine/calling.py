@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from capgate.call import (
+    Actor,
     ApprovalRequired,
     Call,
+    CallGuard,
     Cancelled,
     CancelToken,
     Completed,
     Failed,
-    Guard,
     current_watch,
     to_seconds,
 )
@@ -33,7 +34,7 @@ _STOPPED = frozenset({ErrorCode.TIMEOUT, ErrorCode.CANCELLED})
 class Caller:
     """Begins calls for one engine."""
 
-    __slots__ = ("_dependencies", "_live", "_plan", "_runtime")
+    __slots__ = ("_dependencies", "_grace", "_live", "_new_id", "_plan", "_runtime")
 
     def __init__(
         self, registry: Registry, runtime: Runtime, dependencies: Dependencies, live: Live
@@ -41,6 +42,8 @@ class Caller:
         """Bind to the engine's parts."""
         self._plan = registry.plan
         self._runtime = runtime
+        self._grace = runtime.cleanup_grace
+        self._new_id = runtime.new_execution_id
         self._dependencies = dependencies
         self._live = live
 
@@ -55,27 +58,47 @@ class Caller:
         """
         if self._live.closing and not nested:
             raise RuntimeError("the engine is closed: it takes no new calls")
-        if request.unusual:
-            check(request, authenticator=self._runtime.authenticate is not None)
-        if not isinstance(surface, str):
-            raise TypeError(f"surface must be a str, got {type(surface).__name__}")
+        if request.unusual or type(surface) is not str:
+            check(request, surface, authenticator=self._runtime.authenticate is not None)
         id_, plan = self._plan(capability, surface)
         return self.begin(request, id_, plan, surface), plan
 
     def begin(self, request: Request, id_: str, plan: Plan, surface: str) -> Call:
-        """Establish a call's record."""
-        runtime = self._runtime
-        call = Call(request, runtime.new_id("exe_"), id_, surface, current_watch())
+        """Establish a call's record. Every attribute costs: most have their default on the class."""
+        call = Call()
+        call.request = request
+        call.capability_id = id_
+        call.surface = surface
         call.view = plan.view
         call.form = plan.form
+        call.execution_id = execution_id = self._new_id()
+        call.correlation_id = request.correlation_id or execution_id
+        call.watch = watch = current_watch()
+        call.started_at = watch.now()
+        call.task = task = watch.task()
+        if task is not None and task.cancelling():
+            call.baseline = watch.baseline(task)
         deps = self._dependencies
         call.deps = deps.value if deps.simple and request.deps is None else deps.of(request.deps)
-        if request.actor is not None:
+        actor = request.actor
+        if type(actor) is Actor and actor.shared:
+            call.identity = call.actor = actor
+        elif actor is not None:
             capture_claimed(call)
-        if request.timeout is not None or request.cancel is not None:
-            _guard(call, request)
-        call.grace = runtime.cleanup_grace
+        call.grace = self._grace
+        if request.unusual:
+            self._begin_unusual(call, request)
         return call
+
+    def _begin_unusual(self, call: Call, request: Request) -> None:
+        call.parent_execution_id = request.parent_execution_id
+        if request.timeout is None and request.cancel is None:
+            return
+        call.guard = guard = CallGuard.around(call)
+        if request.timeout is not None:
+            call.watch.arm(guard, request.timeout)
+        if request.cancel is not None:
+            call.watch.follow(request.cancel, guard)
 
     def carry(self, call: Call, plan: Plan) -> Awaitable[None]:
         """Run the plan, within the dependencies if they are made for each call."""
@@ -95,21 +118,14 @@ class Caller:
         return verdicts
 
 
-def _guard(call: Call, request: Request) -> None:
-    watch = call.watch
-    call.guard = guard = Guard(watch.new_scope(), watch, call)
-    if request.timeout is not None:
-        watch.arm(guard, request.timeout)
-    if request.cancel is not None:
-        watch.follow(request.cancel, guard)
-
-
-def check(request: Request, *, authenticator: bool) -> None:
+def check(request: Request, surface: object, *, authenticator: bool) -> None:
     """Refuse at once what no caller may say.
 
     Raises:
         TypeError: Naming the argument and what it must be.
     """
+    if not isinstance(surface, str):
+        raise TypeError(f"surface must be a str, got {type(surface).__name__}")
     if request.credentials is not None:
         if request.actor is not None:
             raise TypeError("pass either actor or credentials, not both")

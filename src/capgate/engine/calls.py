@@ -93,15 +93,15 @@ class Calls(Generic[DepsT]):
             CapabilityError: The call did not complete.
             TypeError: An argument that no call can have.
         """
-        request = Request(input, actor, deps)
-        if not (
-            credentials is None
-            and cancel is None
-            and timeout is None
-            and correlation_id is None
-            and idempotency_key is None
-        ):
-            request.claim(
+        usual = credentials is None and cancel is None and timeout is None
+        if usual and correlation_id is None and idempotency_key is None:
+            request = Request(input, actor, deps)
+        else:
+            request = Request(
+                input,
+                actor,
+                deps,
+                unusual=True,
                 credentials=credentials,
                 cancel=cancel,
                 timeout=timeout,
@@ -153,15 +153,15 @@ class Calls(Generic[DepsT]):
         Raises:
             TypeError: An argument that no call can have.
         """
-        request = Request(input, actor, deps)
-        if not (
-            credentials is None
-            and cancel is None
-            and timeout is None
-            and correlation_id is None
-            and idempotency_key is None
-        ):
-            request.claim(
+        usual = credentials is None and cancel is None and timeout is None
+        if usual and correlation_id is None and idempotency_key is None:
+            request = Request(input, actor, deps)
+        else:
+            request = Request(
+                input,
+                actor,
+                deps,
+                unusual=True,
                 credentials=credentials,
                 cancel=cancel,
                 timeout=timeout,
@@ -216,8 +216,7 @@ class Calls(Generic[DepsT]):
         timeout: Duration | None = None,
     ) -> Outcome[Any]:
         """Execute an approved call and return its outcome; arguments as `resume`."""
-        request = Request(None, actor, deps)
-        request.claim(cancel=cancel, timeout=timeout)
+        request = Request(None, actor, deps, unusual=True, cancel=cancel, timeout=timeout)
         return outcome_of(await self._resuming.run(approval_id, request, expected_surface))
 
     async def discover(
@@ -242,8 +241,7 @@ class Calls(Generic[DepsT]):
             CapabilityError: TIMEOUT at stage discovery when the walk took too long;
                 UNAUTHENTICATED when the credentials are refused.
         """
-        request = Request(None, actor, deps)
-        request.claim(credentials=credentials)
+        request = Request(None, actor, deps, unusual=True, credentials=credentials)
         return await self._discoverer.walk(surface, request, scope)
 
     async def explain(
@@ -260,8 +258,7 @@ class Calls(Generic[DepsT]):
 
         For trusted tooling only: it tells concealed truths. Arguments as `invoke`.
         """
-        request = Request(input, actor, deps)
-        request.claim(credentials=credentials)
+        request = Request(input, actor, deps, unusual=True, credentials=credentials)
         stages = await self._caller.explain(capability, request, surface)
         return explanation(stages)
 
@@ -285,8 +282,11 @@ class Calls(Generic[DepsT]):
     ) -> Outcome[Any]:
         """Serve `Context.attempt`: a call inside another."""
         surface: str = options.pop("surface", "direct")
-        request = Request(input, options.pop("actor", None), options.pop("deps", None))
-        request.claim(**options, parent_execution_id=parent.execution_id)
+        actor, deps = options.pop("actor", None), options.pop("deps", None)
+        parent_id = parent.execution_id
+        request = Request(
+            input, actor, deps, unusual=True, parent_execution_id=parent_id, **options
+        )
         call, plan = self._caller.open(capability, request, surface, nested=True)
         await self._caller.carry(call, plan)
         return outcome_of(call)

@@ -162,15 +162,18 @@ class Discoverer:
         return found
 
     def _call(self, surface: str, request: Request) -> Call:
-        call = Call(
-            request,
-            execution_id=self._runtime.new_id("exe_"),
-            capability_id="",
-            surface=surface,
-            watch=current_watch(),
-        )
+        call = Call()
+        call.capability_id = ""
+        call.surface = surface
+        call.request = request
+        call.watch = current_watch()
+        call.started_at = call.watch.now()
+        call.task = call.watch.task()
+        call.baseline = call.watch.baseline(call.task)
+        call.execution_id = call.correlation_id = self._runtime.new_execution_id()
         call.deps = request.deps
-        capture_claimed(call)
+        if request.actor is not None:
+            capture_claimed(call)
         return call
 
     async def _identify(self, call: Call) -> None:

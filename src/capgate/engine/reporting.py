@@ -63,14 +63,12 @@ def teller(auditor: Auditor, clock: Clock) -> Emit:
             AuditEvent(
                 kind,
                 clock.now(),
-                None if record is None else record.surface,
-                actor.ref,
-                None,
-                None if record is None else record.capability_id,
-                None if record is None else record.correlation_id,
-                None,
-                None if record is None else record.input_hash,
-                freeze(data),
+                surface=None if record is None else record.surface,
+                actor=actor.ref,
+                capability_id=None if record is None else record.capability_id,
+                correlation_id=None if record is None else record.correlation_id,
+                input_hash=None if record is None else record.input_hash,
+                data=freeze(data),
             )
         )
 

@@ -37,7 +37,7 @@ class Resuming:
         """Carry one resumed call to its end and return its record."""
         if not isinstance(approval_id, str):
             raise TypeError(f"approval_id must be a str, got {type(approval_id).__name__}")
-        check(request, authenticator=False)
+        check(request, expected_surface or "direct", authenticator=False)
         record: ApprovalRecord | None = None
         refusal: CapabilityError | None = None
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -11,7 +12,7 @@ import structlog
 from capgate.call import Clock, SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 _BYTES: Final = 12
@@ -50,37 +51,34 @@ class SteadyClock:
             structlog.get_logger("capgate").error("clock_failed", problem=what)
 
 
-class RandomIds:
-    """Ids of 24 hex digits from the system's random source, read many at a time.
+def random_ids(prefix: str) -> Callable[[], str]:
+    """Return a maker of ids: the prefix and 24 hex digits from the system's random source.
 
-    The source costs a system call; the bytes of one id are used once, also across a fork.
+    The source costs a system call, so many are read at a time. The digits of one id are used once,
+    also across a fork.
     """
+    pool: list[str] = []
+    # A child process must not hand out what its parent has too.
+    os.register_at_fork(after_in_child=pool.clear)
 
-    __slots__ = ("_ids",)
+    def make() -> Iterator[str]:
+        width = 2 * _BYTES
+        while True:
+            if not pool:
+                fresh = os.urandom(_BYTES * _BATCH).hex()
+                pool.extend(prefix + fresh[at : at + width] for at in range(0, len(fresh), width))
+            yield pool.pop()
 
-    def __init__(self) -> None:
-        """Start without any; the first id reads them."""
-        self._ids: list[str] = []
-        # A child process must not hand out what its parent has too.
-        os.register_at_fork(after_in_child=self._ids.clear)
-
-    def __call__(self, prefix: str) -> str:
-        """Return a new id such as `exe_…`."""
-        ids = self._ids
-        if not ids:
-            fresh = os.urandom(_BYTES * _BATCH).hex()
-            width = 2 * _BYTES
-            ids.extend(fresh[at : at + width] for at in range(0, len(fresh), width))
-        return prefix + ids.pop()
+    return partial(next, make())
 
 
-def steady_ids(new_id: Callable[[], str] | None) -> Callable[[str], str]:
-    """Return a maker of ids with a prefix, `exe_` or `apr_`, that cannot fail."""
-    random = RandomIds()
+def steady_ids(new_id: Callable[[], str] | None, prefix: str) -> Callable[[], str]:
+    """Return a maker of ids such as `exe_…` and `apr_…` that cannot fail."""
+    random = random_ids(prefix)
     if new_id is None:
         return random
 
-    def contained(prefix: str) -> str:
+    def contained() -> str:
         try:
             made: Any = new_id()
             if isinstance(made, str) and made.strip():
@@ -89,6 +87,6 @@ def steady_ids(new_id: Callable[[], str] | None) -> Callable[[str], str]:
         except Exception as error:
             problem = type(error).__name__
         structlog.get_logger("capgate").error("new_id_failed", problem=problem)
-        return random(prefix)
+        return random()
 
     return contained

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from capgate.call import Cause, Context, Guard, Interrupted, first, is_exit, stopped
 from capgate.errors import CapabilityError, Effect, ErrorCode, normalize
-from capgate.pipeline.evidence import frozen
 from capgate.pipeline.threads import in_thread
 
 if TYPE_CHECKING:
     from capgate.call import Argument, Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
-
-
-_FIRST: Final = frozen(attempt=1)
 
 
 class Attempt:
@@ -48,37 +44,41 @@ class Attempt:
         self._evidence = runtime.evidence
         self.timeout = capability.definition.timeout or runtime.attempt_timeout
 
-    def first(self, call: Call) -> Awaitable[None]:
-        """Pass the gate, tell the audit, and run the handler for the first time."""
-        call.attempts = 1
-        return self.once(call, opening=True)
-
-    async def once(self, call: Call, *, opening: bool = False) -> None:
+    async def once(self, call: Call, *, opening: bool = True) -> None:
         """Pass the gate and run the handler; returns when it returned.
 
         Args:
             call: The call; its `output` is written.
-            opening: `capability.started` is still to be told.
+            opening: This is the first attempt: `capability.started` is still to be told.
 
         Raises:
             CapabilityError: TIMEOUT, CANCELLED, or what the handler's failure became.
             Interrupted: The gate found the call stopped.
             BaseException: A native cancellation, an exit of the process.
         """
-        if stopped(call):
-            raise Interrupted
-        if opening and self._evidence.active:
-            started = self._start(call)
-            if started is not None:
-                await started
-                if stopped(call):
-                    raise Interrupted
+        telling = False
+        if opening:
+            call.attempts = 1
+            telling = self._evidence.active
+            if telling and not self._evidence.immediate:
+                await self._start(call)
+                telling = False
         watch = call.watch
-        guard = call.running = Guard(watch.new_scope(), watch, call)
+        scope = call.scope = watch.new_scope()
         raised: BaseException | None = None
-        with guard.scope:
-            watch.arm(guard, self.timeout)
+        with scope:
+            enclosed = watch.enclosed(scope)
             try:
+                task = call.task
+                if enclosed or task is None or task.cancelling() or call.guard is not None:
+                    pass_gate(call)
+                if telling:
+                    started = self._evidence.start(call)
+                    if started is not None:
+                        await call.watch.shielded(started)
+                        pass_gate(call)
+                watch.arm(call, self.timeout)
+                call.running = True
                 keywords = self._bind(call.value)
                 if self._context is not None:
                     keywords[self._context] = self._make_context(call)
@@ -90,31 +90,41 @@ class Attempt:
                 call.returned = True
             except BaseException as error:  # judged below, after the scope is left
                 raised = error
-            watch.disarm(guard)
-        undisturbed = raised is None and guard.cause is None and call.guard is None
-        if undisturbed and not watch.native(call.task, call.baseline):
-            call.late = watch.now() >= guard.deadline
-            # Nothing points back: the record is freed without the collector's help.
-            guard.call = None
-            return
-        self._judge(call, guard, raised)
+            watch.disarm(call)
+            call.running = False
+        if raised is None and call.cause is None and call.guard is None:
+            # Nothing around it could have been cancelled: no need to ask the back end.
+            alone = not enclosed and not call.task.cancelling()
+            if alone or not call.native():
+                call.late = watch.now() >= call.deadline
+                return
+        self._judge(call, raised)
 
-    def _judge(self, call: Call, guard: Guard, raised: BaseException | None) -> None:
-        guard.rest()
+    async def _start(self, call: Call) -> None:
+        """Tell the audit where that takes an await: between two gates, outside the handler's scope."""
+        pass_gate(call)
+        started = self._evidence.start(call)
+        if started is not None:
+            await call.watch.shielded(started)
+
+    def _judge(self, call: Call, raised: BaseException | None) -> None:
+        call.rest()
         if raised is not None and is_exit(raised):
             raise raised
         now = call.watch.now()
         note_token(call, now)
         if call.native():
             raise raised or Interrupted
-        fired = first(call.guard, guard)
+        fired = first(call.guard, call)
         if fired is not None and fired.cause is Cause.TOKEN:
             raise CapabilityError(ErrorCode.CANCELLED, effect=Effect.UNKNOWN) from raised
         if raised is None:
-            call.late = fired is not None or past(guard, now) or past(call.guard, now)
+            call.late = fired is not None or past(call, now) or past(call.guard, now)
             return
         if fired is not None:
             raise CapabilityError(ErrorCode.TIMEOUT, effect=Effect.UNKNOWN) from raised
+        if type(raised) is Interrupted:
+            raise raised
         failure = normalize(
             raised,
             declared=self._declared,
@@ -138,13 +148,15 @@ class Attempt:
         # A plain function may still hand back a coroutine.
         return await result if isinstance(result, Awaitable) else result
 
-    def _start(self, call: Call) -> Awaitable[None] | None:
-        approval = call.approval
-        data = _FIRST if approval is None else frozen(attempt=1, approval_id=approval.id)
-        if self._evidence.strict:
-            return self._evidence.start_strictly(call, data)
-        noted = self._evidence.note("capability.started", call, data)
-        return None if noted is None else call.watch.shielded(noted)
+
+def pass_gate(call: Call) -> None:
+    """Refuse a call that has been stopped; nothing is awaited between this and the handler.
+
+    Raises:
+        Interrupted: It has.
+    """
+    if stopped(call):
+        raise Interrupted
 
 
 def past(guard: Guard | None, now: float) -> bool:

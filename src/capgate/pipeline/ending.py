@@ -34,10 +34,9 @@ from capgate.pipeline.gate import Suspend
 from capgate.pipeline.telling import cancelled_data, completed_data, denied_data, failed_data
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable
 
     from capgate.call import Call
-    from capgate.errors import JSON
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
 
@@ -56,7 +55,7 @@ _DENIALS: Final = {
 class Ending:
     """Ends the calls of one capability."""
 
-    __slots__ = ("_contract", "_done", "_evidence", "_harmless", "_idempotent", "_runtime")
+    __slots__ = ("_contract", "_done", "_evidence", "_harmless", "_idempotent", "_runtime", "_tell")
 
     def __init__(self, runtime: Runtime, capability: Enrolled | None) -> None:
         """Bind to the capability's side effect; None for what is unknown."""
@@ -67,6 +66,9 @@ class Ending:
         self._harmless = view is not None and view.side_effect in READ_ONLY
         self._done = Effect.NONE if self._harmless else Effect.DONE
         self._idempotent = view is not None and view.idempotent
+        # Whatever happens to a terminal event, the outcome stays.
+        evidence = runtime.evidence
+        self._tell = evidence.tell_strictly if evidence.strict else evidence.note
 
     def conclude(self, call: Call) -> Awaitable[None] | None:
         """Judge how the call ended, record it, and tell whoever waited for it.
@@ -75,20 +77,23 @@ class Ending:
             None when that is done; otherwise what must be awaited. Awaiting it raises only a
             native cancellation or an exit of the process, which go on from there.
         """
-        if call.raised is not None:
-            return self._interrupted(call, call.raised)
+        raised = call.raised
+        if raised is not None:
+            call.raised = None
+            if type(raised) is CapabilityError and call.step.core and not call.native():
+                return self._refused(call, raised)
+            return self._interrupted(call, raised)
         call.effect = self._done
         noted = None
         if self._evidence.active:
-            noted = self._tell(call, "capability.completed", completed_data(call))
+            data = completed_data(call)
+            noted = self._tell("capability.completed", call, data)
         if noted is None and call.claim_key is None and call.settling is None:
             return None
         return self._finish(call, noted)
 
     async def _interrupted(self, call: Call, raised: BaseException) -> None:
         kind = type(raised)
-        # The record must not keep the frames of what was raised alive.
-        call.raised = None
         if kind is Suspend:
             await self._suspend(call)
         elif kind is Replayed:
@@ -102,7 +107,11 @@ class Ending:
         noted = None
         if not call.told_suspended and call.suspended is not None:
             data = frozen(approval_id=call.suspended.id, suspended=True, repeated=True)
-            noted = self._tell(call, "capability.approval_requested", data)
+            noted = (
+                self._tell("capability.approval_requested", call, data)
+                if self._evidence.active
+                else None
+            )
         await self._finish(call, noted)
 
     async def _replay(self, call: Call) -> None:
@@ -114,25 +123,35 @@ class Ending:
         call.late = stored.late
         call.effect = Effect(stored.effect)
         if stored.error is not None:
-            await self._refuse(call, restore_error(stored.error))
+            await self._concluded(call, restore_error(stored.error))
             return
         try:
             call.output = self._contract.validate_output(stored.output)
         except ContractViolation as violation:
             error = CapabilityError(ErrorCode.OUTPUT_INVALID)
             error.__cause__ = violation
-            await self._refuse(call, error)
+            await self._concluded(call, error)
             return
-        await self._finish(call, self._tell(call, "capability.completed", completed_data(call)))
+        noted = None
+        if self._evidence.active:
+            noted = self._tell("capability.completed", call, completed_data(call))
+        await self._finish(call, noted)
+
+    async def _concluded(self, call: Call, error: CapabilityError) -> None:
+        concluding = self._refused(call, error)
+        if concluding is not None:
+            await concluding
 
     async def _fail(self, call: Call, raised: BaseException) -> None:
         step = call.step
         native = call.native()
         error = self._judged(call, raised, native=native)
-        call.effect = self._effect(call)
         # What a custom stage raised may be held by others; everything else was made for this call.
-        made_here = error is not raised or step is None or step.core
-        await self._refuse(call, error, native=native, made_here=made_here)
+        if error is raised and step is not None and not step.core:
+            error = stamp(error)
+        concluding = self._refused(call, error, native=native)
+        if concluding is not None:
+            await concluding
         if native:
             # The last step: nothing of ours may stand between the caller and its cancellation.
             await resume_native(raised)
@@ -158,7 +177,7 @@ class Ending:
             if not call.entered and call.denial is None:
                 call.denial = _DENIALS.get(raised.code)
             return raised
-        fired = first(call.guard, call.running)
+        fired = first(call.guard, call)
         if native or type(raised) is Interrupted or fired is not None or call.halted:
             timed_out = fired is not None and fired.cause is Cause.DEADLINE
             error = CapabilityError(ErrorCode.TIMEOUT if timed_out else ErrorCode.CANCELLED)
@@ -179,31 +198,30 @@ class Ending:
             return Effect.DONE
         return Effect.NONE if call.harmless and not call.doubt else Effect.UNKNOWN
 
-    async def _refuse(
-        self,
-        call: Call,
-        error: CapabilityError,
-        *,
-        native: bool = False,
-        made_here: bool = True,
-    ) -> None:
-        known = error.execution_id or call.execution_id
+    def _refused(
+        self, call: Call, error: CapabilityError, *, native: bool = False
+    ) -> Awaitable[None] | None:
+        """Record a failure that was made for this call; awaitable as `conclude`."""
+        if not call.replayed:
+            call.effect = self._effect(call)
         if call.burnt:
             error = _spent(error)
-        if made_here:
-            call.error = error = seal(error, known, call.effect)
-        else:
-            call.error = error = stamp(error, execution_id=known, effect=call.effect)
-        if error.code in _STOPPED:
-            noted = self._tell(call, "capability.cancelled", cancelled_data(call, native=native))
-        elif call.denial is not None and not call.entered:
-            noted = self._tell(call, "capability.denied", denied_data(call, error))
-        else:
-            noted = self._tell(call, "capability.failed", failed_data(call, error))
+        call.error = seal(error, error.execution_id or call.execution_id, call.effect)
+        noted = self._tell_failure(call, error, native=native) if self._evidence.active else None
         if not error.exposed and not call.replayed:
             self._runtime.report(error)
-        if noted is not None or call.claim_key is not None or call.settling is not None:
-            await self._finish(call, noted)
+        if noted is None and call.claim_key is None and call.settling is None:
+            return None
+        return self._finish(call, noted)
+
+    def _tell_failure(
+        self, call: Call, error: CapabilityError, *, native: bool
+    ) -> Awaitable[None] | None:
+        if error.code in _STOPPED:
+            return self._tell("capability.cancelled", call, cancelled_data(call, native=native))
+        if call.denial is not None and not call.entered:
+            return self._tell("capability.denied", call, denied_data(call, error))
+        return self._tell("capability.failed", call, failed_data(call, error))
 
     async def _exit(self, call: Call, raised: BaseException) -> None:
         call.effect = self._effect(call)
@@ -216,15 +234,11 @@ class Ending:
             data = cancelled_data(call, native=True)
             self._evidence.note_at_exit("capability.cancelled", call, data)
         else:
-            noted = self._tell(call, "capability.failed", failed_data(call, call.error))
+            noted = None
+            if self._evidence.active:
+                noted = self._tell("capability.failed", call, failed_data(call, call.error))
             await self._finish(call, noted)
         raise raised
-
-    def _tell(self, call: Call, kind: str, data: Mapping[str, JSON]) -> Awaitable[None] | None:
-        """Record the terminal event; whatever happens to it, the outcome stays."""
-        if self._evidence.strict and not call.dry_run:
-            return self._evidence.tell_strictly(kind, call, data)
-        return self._evidence.note(kind, call, data)
 
     async def _finish(self, call: Call, noted: Awaitable[None] | None) -> None:
         """Deliver the event, settle the key, run what stages left, last first; all shielded."""

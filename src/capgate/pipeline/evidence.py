@@ -5,11 +5,13 @@ Events are built only while somebody listens. Inputs, outputs and credentials ne
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-from capgate.audit import AuditEvent, AuditFailure
+from capgate.audit import AuditEvent, AuditFailure, EventDraft
+from capgate.call import SystemClock
 from capgate.errors import CapabilityError, ErrorCode
 
 if TYPE_CHECKING:
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
 NO_DATA: Final[Mapping[str, JSON]] = MappingProxyType({})
 
 
-_tuple: Final = tuple.__new__
-
-
 class Evidence:
     """Builds the events of calls and hands them to the auditor."""
 
@@ -34,45 +33,56 @@ class Evidence:
         """Record through `auditor`."""
         self._auditor = auditor
         self._emit = auditor.emit
-        self._now = clock.now
+        # The system's clock is read as plain seconds.
+        self._now = time.time if type(clock) is SystemClock else clock.now
         self.active = auditor.active
         self.strict = strict
 
     def event(self, kind: str, call: Call, data: Mapping[str, JSON]) -> AuditEvent:
         """Build one event of `call`."""
-        # Straight from the tuple: three events a call, and nothing to convert.
-        return _tuple(
-            AuditEvent,
-            (
-                kind,
-                self._now(),
-                call.surface,
-                call.actor.ref,
-                call.execution_id,
-                call.capability_id,
-                call.correlation_id,
-                call.request.parent_execution_id,
-                call.input_hash,
-                data,
-            ),
-        )
+        draft = EventDraft()
+        draft.type = kind
+        draft.at = self._now()
+        draft.surface = call.surface
+        draft.actor = call.actor.ref
+        draft.execution_id = call.execution_id
+        draft.capability_id = call.capability_id
+        draft.correlation_id = call.correlation_id
+        draft.parent_execution_id = call.parent_execution_id
+        draft.input_hash = call.input_hash
+        draft.data = data
+        # Sealed: the draft is the immutable event from now on.
+        draft.__class__ = AuditEvent
+        return cast("AuditEvent", draft)
 
     def note(
         self, kind: str, call: Call, data: Mapping[str, JSON] = NO_DATA
     ) -> Awaitable[None] | None:
-        """Record one event, best effort; awaitable only when a sink has to be awaited."""
-        if not self.active or call.dry_run:
-            return None
+        """Record one event, best effort; awaitable only when a sink has to be awaited.
+
+        Ask `active` first: with no sink there is nothing to build.
+        """
         return self._emit(self.event(kind, call, data))
 
-    async def start_strictly(self, call: Call, data: Mapping[str, JSON]) -> None:
-        """Record `capability.started` before the handler may run.
+    @property
+    def immediate(self) -> bool:
+        """Whether recording never takes an await: nobody listens, or only synchronous sinks."""
+        return not self.strict and self._auditor.immediate
+
+    def start(self, call: Call) -> Awaitable[None] | None:
+        """Record `capability.started`; awaitable where a sink has to be awaited.
 
         Raises:
-            CapabilityError: AUDIT_UNAVAILABLE.
+            CapabilityError: From the awaitable, AUDIT_UNAVAILABLE with a strict audit.
         """
+        approval = call.approval
+        data = _FIRST if approval is None else frozen(attempt=1, approval_id=approval.id)
+        event = self.event("capability.started", call, data)
+        return self._start_strictly(event) if self.strict else self._emit(event)
+
+    async def _start_strictly(self, event: AuditEvent) -> None:
         try:
-            await self._auditor.emit_strict(self.event("capability.started", call, data))
+            await self._auditor.emit_strict(event)
         except AuditFailure as failure:
             raise CapabilityError(ErrorCode.AUDIT_UNAVAILABLE) from failure
 
@@ -83,8 +93,11 @@ class Evidence:
 
     def note_at_exit(self, kind: str, call: Call, data: Mapping[str, JSON]) -> None:
         """Record one event with the sinks that need no await: the coroutine is being closed."""
-        if self.active and not call.dry_run:
+        if self.active:
             self._auditor.emit_sync(self.event(kind, call, data))
+
+
+_FIRST: Final[Mapping[str, JSON]] = MappingProxyType({"attempt": 1})
 
 
 def frozen(**data: JSON) -> Mapping[str, JSON]:

@@ -22,6 +22,8 @@ from capgate.pipeline.stage import CoreStage, CoreStep
 from capgate.policies import PolicyBatch, Ruling, in_phase
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from capgate.call import Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
@@ -36,12 +38,20 @@ class Execution(CoreStage):
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
         """Bind the handler, its limits, timeout and retries."""
         executing = _Executing(capability, runtime)
-        plain = executing.attempt.first if executing.plain else executing.run
-        return CoreStep(plain, executing.run, executing.describe())
+        return CoreStep(executing.open, executing.run, executing.describe())
 
 
 class _Executing:
-    __slots__ = ("_batch", "_gate", "_places", "_retrying", "_runtime", "_view", "attempt", "plain")
+    __slots__ = (
+        "_batch",
+        "_gate",
+        "_places",
+        "_plain",
+        "_retrying",
+        "_runtime",
+        "_view",
+        "attempt",
+    )
 
     def __init__(self, capability: Enrolled, runtime: Runtime) -> None:
         policies = in_phase("execution", runtime.policies, capability.definition.policies)
@@ -57,13 +67,13 @@ class _Executing:
         self._places = tuple(each for each in slots if each is not None)
         self._runtime = runtime
         self._view = capability.view
-        self.plain = not (
-            self._batch
-            or self._places
-            or self._retrying
-            or capability.view.requires_approval
-            or in_phase("invocation", runtime.policies, capability.definition.policies)
-        )
+        self._plain = not (self._batch or self._places or self._retrying)
+
+    def open(self, call: Call) -> Awaitable[None]:
+        """Run the handler: straight, where nothing stands before it."""
+        if self._plain and call.approval is None:
+            return self.attempt.once(call)
+        return self.run(call)
 
     def describe(self) -> str:
         parts = [f"timeout {self.attempt.timeout:g} s an attempt"]
@@ -94,7 +104,7 @@ class _Executing:
                 raise Interrupted
             await spend_grant(call, self._runtime)
         if self._retrying is None:
-            await self.attempt.first(call)
+            await self.attempt.once(call)
         else:
             await self._retrying.run(call)
 
@@ -103,6 +113,7 @@ class _Executing:
         if not isinstance(ruling, Ruling):
             ruling = await ruling
         before = call.requirements
+        call.decisions += ruling.records
         enforce(call, ruling)
         asked = (requirement_of(decision) for decision in call.requirements[len(before) :])
         granted = call.approval

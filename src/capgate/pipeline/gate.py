@@ -117,7 +117,7 @@ class Gate:
         now = self._runtime.clock.now()
         granted = call.approval
         return ApprovalRecord(
-            id=self._runtime.new_id("apr_"),
+            id=self._runtime.new_approval_id(),
             capability_id=call.capability_id,
             surface=call.surface,
             actor=call.actor,

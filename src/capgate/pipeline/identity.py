@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 
 def capture_claimed(call: Call) -> None:
     """Take the actor the caller passed, by copy; what is wrong with it is kept for the judge."""
-    claimed = call.request.actor
-    if claimed is None:
-        return
     try:
-        call.identity = call.actor = capture(claimed)
+        call.identity = call.actor = capture(call.request.actor)
     except Exception as error:
         call.identity_error = error
 

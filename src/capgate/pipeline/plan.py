@@ -34,6 +34,7 @@ class Plan:
 
     __slots__ = (
         "_after",
+        "_conclude",
         "_ending",
         "_evidence",
         "_fresh",
@@ -69,6 +70,7 @@ class Plan:
         self.refuses = refuses
         self._runtime = runtime
         self._ending = ending
+        self._conclude = ending.conclude
         self._evidence = runtime.evidence
         self.view = view = None if capability is None else capability.view
         self.form = None if capability is None else capability.definition.contract
@@ -100,7 +102,7 @@ class Plan:
                             await pending
                 except BaseException as raised:  # judged by the ending
                     call.raised, call.step = raised, step
-            concluding = self._ending.conclude(call)
+            concluding = self._conclude(call)
             if concluding is not None:
                 await concluding
         finally:

@@ -47,13 +47,17 @@ class _Ruling:
 
     def run(self, call: Call) -> Awaitable[None] | None:
         ruling = self._ask(call, self._view)
-        if not isinstance(ruling, Ruling):
+        if type(ruling) is not Ruling:
             return self._run_on(call, ruling)
-        enforce(call, ruling)
-        return self.claim(call)
+        call.decisions += ruling.records
+        if ruling.verdict is not Verdict.ALLOW:
+            enforce(call, ruling)
+        return None if call.request.idempotency_key is None else self.claim(call)
 
     async def _run_on(self, call: Call, pending: Awaitable[Ruling]) -> None:
-        enforce(call, await pending)
+        ruling = await pending
+        call.decisions += ruling.records
+        enforce(call, ruling)
         claiming = self.claim(call)
         if claiming is not None:
             await claiming
@@ -65,12 +69,11 @@ class _Ruling:
 
 
 def enforce(call: Call, ruling: Ruling) -> None:
-    """Record a ruling, and refuse where it refuses; what needs approval is left to its stage.
+    """Refuse where a ruling refuses; what needs approval is left to its stage.
 
     Raises:
         CapabilityError: At stage policy, whatever the phase.
     """
-    call.decisions += ruling.records
     if ruling.verdict is Verdict.ALLOW:
         return
     if ruling.verdict is Verdict.REQUIRE_APPROVAL:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from math import inf
 from typing import TYPE_CHECKING
 
 import anyio
@@ -11,8 +12,6 @@ from capgate.errors import CapabilityError
 from capgate.pipeline.evidence import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from capgate.call import Call
     from capgate.capability import Retry
     from capgate.pipeline.attempt import Attempt
@@ -39,16 +38,16 @@ class Retrying:
 
     async def run(self, call: Call) -> None:
         """Run the handler until it returns or may not be tried again."""
-        attempt: Callable[[Call], Awaitable[None]] = self._attempt.first
+        opening = True
         while True:
             try:
-                return await attempt(call)
+                return await self._attempt.once(call, opening=opening)
             except CapabilityError as error:
                 if not self._again(call, error):
                     raise
                 failure = error
             await self._pause(call, failure)
-            attempt = self._attempt.once
+            opening = False
 
     def _again(self, call: Call, error: CapabilityError) -> bool:
         if call.attempts >= self._retry.attempts or not error.retryable or call.halted:
@@ -64,6 +63,9 @@ class Retrying:
 
     async def _pause(self, call: Call, error: CapabilityError) -> None:
         call.returned = False
+        # A new attempt has a deadline of its own, and nothing has interrupted it.
+        call.cause = None
+        call.at = call.deadline = inf
         call.doubt = call.doubt or not call.harmless
         await anyio.sleep(self._delay(call.attempts))
         call.attempts += 1

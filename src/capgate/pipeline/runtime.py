@@ -39,7 +39,8 @@ class Runtime:
     idempotency: IdempotencyStore
     exceptions: ExceptionMap
     report: Callable[[CapabilityError], None]
-    new_id: Callable[[str], str]
+    new_execution_id: Callable[[], str]
+    new_approval_id: Callable[[], str]
     jitter: Callable[[], float]
     nest: Callable[..., Awaitable[Outcome[Any]]]
     places: Slots | None
