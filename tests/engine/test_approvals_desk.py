@@ -119,7 +119,7 @@ async def hanging(request):
 @pytest.mark.parametrize("rule", [raising, hanging])
 async def test_a_broken_rule_entitles_nobody(rule):
     """SI-7: FORBIDDEN, not exposed, cause kept; the request stays open."""
-    office = Office(ApprovalRule(approvers=rule), limits=Limits(policy_timeout=0.02))
+    office = Office(ApprovalRule(approvers=rule), limits=Limits(policy_timeout=0.1))
     record = await office.ask()
     error = await office.refusal("approve", record, MIA)
     assert (error.code, error.exposed) == ("FORBIDDEN", False)

@@ -34,7 +34,7 @@ def engine():
     made = Engine(
         "test",
         authenticate=directory,
-        limits=Limits(policy_timeout=0.02),
+        limits=Limits(policy_timeout=0.1),
         on_internal_error=lambda error: None,
     )
 

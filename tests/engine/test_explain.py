@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 import structlog.testing
 
@@ -226,3 +227,17 @@ async def test_programming_errors_are_raised():
     """As for a call: TypeError at once."""
     with pytest.raises(TypeError):
         await Lab().add().explain(id=7)
+
+
+async def test_a_cancelled_explanation_is_cancelled():
+    """The caller's own cancellation goes on; nothing is told."""
+
+    async def hang(request):
+        scope.cancel()
+        await anyio.sleep_forever()
+
+    lab = Lab(policy("judge")(hang)).add()
+    with anyio.CancelScope() as scope:
+        await lab.explain()
+    assert scope.cancelled_caught
+    assert lab.audit.events == []

@@ -14,7 +14,7 @@ GENERIC = {"code": "INTERNAL_ERROR", "message": "The operation failed.", "retrya
 
 @pytest.fixture
 def gated(world, store):
-    return world(approvals=store, limits=Limits(policy_timeout=0.05)).add(approval=ApprovalRule())
+    return world(approvals=store, limits=Limits(policy_timeout=0.2)).add(approval=ApprovalRule())
 
 
 def check_unavailable(error):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from capgate import (
@@ -59,20 +60,53 @@ async def test_the_second_request_has_its_own_approvers(world):
     assert await built.status(second) == "pending"
 
 
-async def test_the_first_approval_is_not_spent_by_the_second_request(world):
-    """Everything that can refuse comes before consumption."""
+async def test_the_second_request_takes_the_place_of_the_first_approval(world):
+    """SI-5: one operation, one approval: the first is spent on the second, and runs nothing."""
     built = world(policies=[late(SECOND)]).add(approval=ApprovalRule("manager"))
     first = await built.granted()
-    await built.resume(first)
+    outcome = await built.resume(first)
+    kept = await built.engine.approvals.get(first.id)
+    assert (kept.status, kept.consumed_by) == ("consumed", outcome.execution_id)
+    assert (await built.resume(first)).error.code == "APPROVAL_CONSUMED"
+    assert built.ran == []
+
+
+async def test_racing_resumes_make_one_second_request(world):
+    """SI-5: the first approval can be spent on one request only."""
+    built = world(policies=[late(SECOND)]).add(approval=ApprovalRule("manager"))
+    first, outcomes = await built.granted(), []
+
+    async def race():
+        outcomes.append((await built.resume(first)).status)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(20):
+            group.start_soon(race)
+    assert outcomes.count("approval-required") == 1
+    assert len(await built.engine.approvals.find("pending")) == 1
+
+
+@pytest.mark.parametrize("how", ["fails", "loses"])
+async def test_a_second_request_that_could_not_be_made_gives_the_first_back(world, store, how):
+    """APPROVAL_UNAVAILABLE, retryable: nothing waits, and nothing is lost."""
+    built = world(policies=[late(SECOND)], approvals=store).add(approval=ApprovalRule("manager"))
+    first = await built.granted()
+    getattr(store, how).add("create")
+    error = (await built.resume(first)).error
+    assert (error.code, error.retryable) == ("APPROVAL_UNAVAILABLE", True)
+    getattr(store, how).clear()
     assert await built.status(first) == "approved"
+    assert await built.engine.approvals.find("pending") == []
+    assert isinstance(await built.resume(first), ApprovalRequired)
 
 
-async def test_the_first_approval_alone_never_executes(world):
-    """SI-5: resumed again it suspends again."""
-    built = world(policies=[late(SECOND)]).add(approval=ApprovalRule("manager"))
+async def test_a_first_approval_that_could_not_be_given_back_is_not_retryable(world, store):
+    """It stays spent, and the error says so."""
+    built = world(policies=[late(SECOND)], approvals=store).add(approval=ApprovalRule("manager"))
     first = await built.granted()
-    for _ in range(2):
-        assert isinstance(await built.resume(first), ApprovalRequired)
+    store.fails.update({"create", "release"})
+    error = (await built.resume(first)).error
+    assert (error.code, error.retryable) == ("APPROVAL_UNAVAILABLE", False)
     assert built.ran == []
 
 

@@ -41,7 +41,7 @@ def strict(world, store, sink):
     built = world(
         approvals=store,
         audit=AuditConfig([sink], strict=True),
-        limits=Limits(audit_timeout=0.05, policy_timeout=0.5),
+        limits=Limits(audit_timeout=0.2, policy_timeout=0.5),
     )
     return built.add(approval=ApprovalRule())
 
@@ -187,8 +187,9 @@ async def test_a_queued_thread_that_never_started_gives_it_back(world, store):
     record = await built.granted()
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: built.call(id="block"))
-        while not entered.is_set():
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(5):
+            while not entered.is_set():
+                await anyio.lowlevel.checkpoint()
         outcome = await built.resume(record, timeout=0.02)
         go.set()
     assert (outcome.error.code, outcome.effect, ran) == ("TIMEOUT", "none", [])

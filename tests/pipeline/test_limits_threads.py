@@ -25,8 +25,9 @@ class Thread:
         return act
 
     async def is_entered(self):
-        while not self.entered.is_set():
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(5):
+            while not self.entered.is_set():
+                await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("where", ["own", "engine"])
@@ -36,13 +37,14 @@ async def test_an_abandoned_thread_keeps_its_place(world, where):
     limits = Limits(max_concurrency=1 if where == "engine" else None, max_queue=0)
     built = world(limits=limits)
     built.add(handler=thread.handler(), max_concurrency=1 if where == "own" else None)
-    outcome = await built.call(timeout=0.05)
+    outcome = await built.call(timeout=0.2)
     assert (outcome.error.code, thread.runs) == ("TIMEOUT", 1)
     assert built.last()["still_running"] is True
     assert (await built.call()).error.code == "RATE_LIMITED"
     thread.go.set()
-    while (await built.call()).status != "completed":
-        await anyio.lowlevel.checkpoint()
+    with anyio.fail_after(5):
+        while (await built.call()).status != "completed":
+            await anyio.lowlevel.checkpoint()
 
 
 async def test_a_wait_for_a_thread_that_ends_gives_every_place_back(world):
@@ -116,10 +118,24 @@ async def test_a_retry_does_not_run_beside_its_own_abandoned_thread(world):
         handler=act,
         max_concurrency=1,
         side_effect="read",
-        timeout=0.03,
+        timeout=0.1,
         retry=Retry(2, backoff=0.001),
     )
     outcome = await built.call()
     go.set()
     assert outcome.error.code == "TIMEOUT"
     assert max(most) == 1
+
+
+async def test_a_call_that_got_no_thread_is_not_tried_again(world):
+    """Retries are for what a handler did; this one was never entered."""
+    thread, pauses = Thread(), []
+    built = world(limits=Limits(max_threads=1, max_queue=0), jitter=lambda: pauses.append(1) or 0)
+    built.add("block", handler=thread.handler())
+    built.add(handler=lambda_free, side_effect="read", retry=Retry(2, backoff=0.001))
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: built.call(id="block"))
+        await thread.is_entered()
+        error = (await built.call()).error
+        thread.go.set()
+    assert (error.code, pauses) == ("RATE_LIMITED", [])

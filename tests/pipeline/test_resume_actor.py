@@ -134,7 +134,7 @@ async def hanging(actor):
 )
 async def test_a_broken_directory_lets_nobody_in(watched, seen, config):
     """SI-3, SI-7: it executes as its requester or not at all; the approval is not burnt."""
-    built = watched(approvals=config, limits=Limits(policy_timeout=0.05))
+    built = watched(approvals=config, limits=Limits(policy_timeout=0.2))
     record = await built.granted(actor=THEN)
     outcome = await built.resume(record)
     assert outcome.status == "failed"

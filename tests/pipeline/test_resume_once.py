@@ -109,8 +109,9 @@ async def test_racing_resumes_with_slow_rules_run_once(world):
     async with anyio.create_task_group() as group:
         for _ in range(10):
             group.start_soon(built.resume, record)
-        while len(arrived) < 11:
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(5):
+            while len(arrived) < 11:
+                await anyio.lowlevel.checkpoint()
         gate.set()
     assert built.ran == [1]
 

@@ -16,8 +16,6 @@ from capgate import Context, Engine, Limits
 from capgate.audit import MemoryAudit
 from capgate.call import current_watch
 
-GRACE = 0.05
-
 
 class JumpingLoop(asyncio.SelectorEventLoop):
     """An asyncio loop whose clock jumps to the next timer as soon as nothing else is to do."""
@@ -57,7 +55,7 @@ class Rig:
     def __init__(self, **settings: Any) -> None:
         self.audit = MemoryAudit()
         settings.setdefault("audit", self.audit)
-        settings.setdefault("limits", Limits(cleanup_grace=GRACE))
+        settings.setdefault("limits", Limits(cleanup_grace=60))
         settings.setdefault("jitter", lambda: 0.0)
         self.engine: Engine = Engine("rig", **settings)
         self.entered = 0
@@ -178,7 +176,7 @@ def block():
     return blocked
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def log():
     """What is logged during the test, as dictionaries."""
     with structlog.testing.capture_logs() as entries:

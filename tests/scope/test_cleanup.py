@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from capgate import CancelToken
+from capgate import CancelToken, Limits
 
 TIMED_OUT = ("Cancelled", "TIMEOUT", "timeout", True)
 CANCELLED = ("Cancelled", "CANCELLED", "cancellation", False)
@@ -14,6 +14,12 @@ ENDED = ("requested", "started", "cancelled")
 OF_ATTEMPT = pytest.param({"timeout": 0.02}, {}, id="attempt")
 OF_CALL = pytest.param({}, {"timeout": 0.02}, id="call")
 BOTH_KINDS = pytest.mark.parametrize(("declared", "called"), [OF_ATTEMPT, OF_CALL])
+
+
+@pytest.fixture
+async def rig(make_rig):
+    """A rig with a short grace."""
+    return make_rig(limits=Limits(cleanup_grace=0.05))
 
 
 def overruns(log):
@@ -32,8 +38,9 @@ def cleans_up_for(seconds):
 
 
 @BOTH_KINDS
-async def test_shielded_cleanup_runs_to_its_end(rig, log, declared, called):
+async def test_shielded_cleanup_runs_to_its_end(make_rig, log, declared, called):
     """A short shielded cleanup is waited for; the first cause is the outcome, no overrun."""
+    rig = make_rig()
     rig.job(cleans_up_for(0.001), **declared)
     assert rig.told(await rig.attempt(**called)) == (*TIMED_OUT, "unknown")
     rig.saw(*ENDED, code="TIMEOUT", native=False, effect="unknown")

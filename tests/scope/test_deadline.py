@@ -15,6 +15,10 @@ QUIET = {"code": "TIMEOUT", "native": False, "still_running": False}
 # A deadline belongs to the attempt (the capability's timeout) or to the whole call (timeout=).
 OF_ATTEMPT = pytest.param({"timeout": 0.02}, {}, id="attempt")
 OF_CALL = pytest.param({}, {"timeout": 0.02}, id="call")
+LONG = pytest.mark.parametrize(
+    ("declared", "called"),
+    [pytest.param({"timeout": 60}, {}, id="attempt"), pytest.param({}, {"timeout": 60}, id="call")],
+)
 BOTH_KINDS = pytest.mark.parametrize(("declared", "called"), [OF_ATTEMPT, OF_CALL])
 
 
@@ -79,7 +83,7 @@ async def test_other_failure_while_interrupted_is_the_cause(rig, declared, calle
     rig.saw(*ENDED, effect="unknown", **QUIET)
 
 
-@BOTH_KINDS
+@LONG
 async def test_own_timeout_error_is_a_failure(rig, declared, called):
     """A handler that raises TimeoutError itself: EXECUTION_FAILED."""
 
@@ -135,7 +139,7 @@ async def test_value_after_a_swallowed_deadline_is_late(rig, declared, called):
     rig.saw("requested", "started", "completed", late=True)
 
 
-@BOTH_KINDS
+@LONG
 async def test_value_in_time_is_not_late(rig, declared, called):
     """A handler that returned before its deadline: Completed, not late."""
     rig.job(rig.done, **declared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import pytest
 
 from capgate import Actor, DomainError, Pipeline, Retry, Stage, allow, policy
 
@@ -74,6 +75,7 @@ async def test_deadline_of_the_call_fires_in_the_dependencies(make_rig):
     rig.saw("requested", "cancelled", entered=0, effect="none", **QUIET)
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
 async def test_deadline_of_the_call_spans_attempts(rig):
     """`timeout=` bounds all attempts together, the capability's own each one."""
     retry = Retry(attempts=9, backoff=0.001)

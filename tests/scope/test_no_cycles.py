@@ -46,7 +46,7 @@ async def test_a_completed_call_leaves_nothing_to_the_collector(rig, no_collecto
 
 @CALLS
 @pytest.mark.parametrize("end", ["raises", "times out"])
-async def test_nothing_holds_on_to_a_call_that_ended_badly(rig, options, end):
+async def test_nothing_holds_on_to_a_call_that_ended_badly(rig, log, options, end):
     """Once the outcome is dropped, nothing of ours holds on to the handler's frame."""
     seen = []
 
@@ -60,5 +60,6 @@ async def test_nothing_holds_on_to_a_call_that_ended_badly(rig, options, end):
     rig.job(body, timeout=0.02)
     await rig.attempt(**options())
     await anyio.wait_all_tasks_blocked()
+    log.clear()
     gc.collect()
     assert seen[0]() is None

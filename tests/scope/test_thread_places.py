@@ -57,7 +57,7 @@ async def empty(*slots):
 async def test_thread_left_behind_keeps_the_engine_s_place(make_rig, worker):
     """An abandoned thread keeps the engine's place: the next call waits for it."""
     rig = make_rig(limits=Limits(max_concurrency=1))
-    rig.thread_job(worker, timeout=0.05)
+    rig.thread_job(worker, timeout=0.2)
     runtime = rig.engine._runtime
     assert (await rig.attempt()).error.code == "TIMEOUT"
     assert runtime.places.used == 1
@@ -69,7 +69,7 @@ async def test_thread_left_behind_keeps_the_engine_s_place(make_rig, worker):
 
 async def test_thread_left_behind_keeps_the_capability_s_place(rig, worker):
     """An abandoned thread keeps the capability's place: the next call waits, then times out."""
-    rig.thread_job(worker, timeout=0.05, max_concurrency=1)
+    rig.thread_job(worker, timeout=0.2, max_concurrency=1)
     assert (await rig.attempt()).error.code == "TIMEOUT"
     outcome = await rig.attempt(timeout=0.05)
     assert outcome.error.code == "TIMEOUT"

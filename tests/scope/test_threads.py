@@ -96,7 +96,7 @@ async def test_exit_in_a_thread_goes_on(rig, kind):
 @pytest.mark.parametrize("kind", ["attempt", "call"])
 async def test_thread_overtaken_by_its_deadline(rig, worker, kind):
     """The deadline overtakes the thread: TIMEOUT at once, the thread keeps its place."""
-    limit = {"timeout": 0.05}
+    limit = {"timeout": 0.2}
     rig.thread_job(worker, **(limit if kind == "attempt" else {}))
     outcome = await rig.attempt(**(limit if kind == "call" else {}))
     assert rig.told(outcome) == (*TIMED_OUT, "unknown")

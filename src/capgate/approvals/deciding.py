@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from capgate.approvals.actors import recapture
+from capgate.approvals.actors import dump_actor, recapture
 from capgate.approvals.binding import intact, seal
 from capgate.approvals.entitlement import check_entitled
 from capgate.approvals.guarded import GuardedStore
@@ -23,6 +23,7 @@ from capgate.approvals.record import (
 from capgate.approvals.store import ApprovalStore, check_decidable
 from capgate.approvals.telling import Emit, Teller, unheard
 from capgate.call import Actor, Clock
+from capgate.capability import canonical_json
 from capgate.errors import CapabilityError, ErrorCode, FailureStage
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class Approvals:
     ) -> ApprovalRecord:
         _check_id(approval_id)
         check_comment(comment)
-        approver = await self._captured(approval_id, by)
+        approver = await self._captured(approval_id, by, kept=True)
         record = await self._known(approval_id, approver)
         try:
             await self._check(record, approver)
@@ -180,9 +181,13 @@ class Approvals:
         )
         check_decidable(record, self._now())
 
-    async def _captured(self, approval_id: str, claimed: Actor) -> Actor:
+    async def _captured(self, approval_id: str, claimed: Actor, *, kept: bool = False) -> Actor:
+        """Return a checked copy of an actor; one who is to be `kept` must be storable."""
         try:
-            return recapture(claimed)
+            actor = recapture(claimed)
+            if kept:
+                canonical_json(dump_actor(actor))
+            return actor
         except Exception as malformed:
             refusal = CapabilityError(ErrorCode.UNAUTHENTICATED)
             await self._teller.denied(refusal, approval_id, Actor.anonymous())

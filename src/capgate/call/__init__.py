@@ -1,4 +1,4 @@
-"""The data of one call: what flows through the pipeline, and the scope it runs in. The room's door."""
+"""The data of one call, and the scope it runs in. The room's door."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from capgate.call.actor import Actor, ActorKind, capture
 from capgate.call.clock import Clock, Duration, SystemClock, to_seconds
 from capgate.call.context import Context
 from capgate.call.guard import Cause, Guard, Watch
-from capgate.call.invocation import Call, CallGuard, Invocation, Settle
+from capgate.call.invocation import Call, CallGuard, Settle
 from capgate.call.limits import Limits
-from capgate.call.log import log
+from capgate.call.logline import log
 from capgate.call.outcome import ApprovalRequired, Cancelled, Completed, Failed, Outcome
 from capgate.call.progress import Follower, Progress, follow_progress
 from capgate.call.request import Argument, Request
 from capgate.call.scope import (
+    Halted,
     Interrupted,
     Overrun,
     Stray,
@@ -21,11 +22,15 @@ from capgate.call.scope import (
     current_watch,
     first,
     in_event_loop,
+    is_closing,
     is_exit,
+    pause,
     resume_native,
+    sole_leaf,
     stopped,
 )
 from capgate.call.token import CancelToken
+from capgate.call.view import Invocation
 
 __all__ = [
     # Who and what
@@ -47,6 +52,7 @@ __all__ = [
     "Failed",
     "Follower",
     "Guard",
+    "Halted",
     "Interrupted",
     "Invocation",
     "Limits",
@@ -67,9 +73,12 @@ __all__ = [
     "first",
     "follow_progress",
     "in_event_loop",
+    "is_closing",
     "is_exit",
     "log",
+    "pause",
     "resume_native",
+    "sole_leaf",
     "stopped",
     "to_seconds",
 ]

@@ -11,7 +11,7 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Cause(Enum):
     """What interrupted a call."""
 
-    DEADLINE = "deadline"
-    TOKEN = "token"
+    DEADLINE = auto()
+    TOKEN = auto()
 
 
 class Scope(Protocol):
@@ -147,13 +147,13 @@ class Watch(ABC):
         def fire() -> None:
             guard.fire(Cause.TOKEN)
 
-        def listener(threaded: bool) -> None:
-            if threaded or threading.get_ident() != self.thread:
-                self.post(fire)
-            else:
-                fire()
+        def elsewhere() -> None:
+            self.post(fire)
 
-        token.subscribe(guard, listener)
+        def here() -> None:
+            self.post(fire) if threading.get_ident() != self.thread else fire()
+
+        token.subscribe(guard, here, elsewhere)
 
     @abstractmethod
     def wake_at(self, deadline: float) -> None:

@@ -1,4 +1,4 @@
-"""One execution: the record that the pipeline fills, and the read-only view a custom stage gets.
+"""One execution: the record that the pipeline fills.
 
 Only the pipeline and the engine write a `Call`. What policies, rules, stages and handlers see of
 it are views and copies, so nothing they do changes what executes.
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import structlog
 
 from capgate.call.actor import Actor
-from capgate.call.guard import Cause, Guard
+from capgate.call.guard import Cause, Guard, Scope
+from capgate.call.logline import log
 from capgate.call.request import Argument, Request
 from capgate.errors import JSON, Effect
 
@@ -99,6 +100,8 @@ class Call(Established):
     replayed: bool = False
     overrun: bool = False
     still_running: bool = False
+    waiting: Scope | None = None
+    prepare: Callable[[], Awaitable[None]] | None = None
     denial: str | None = None
     deny_reason: str | None = None
     suspended: ApprovalRecord | None = None
@@ -151,7 +154,7 @@ class Call(Established):
     def overran(self) -> None:
         """Report a handler that cleans up for longer than its grace."""
         self.overrun = True
-        self.logger.warning("cleanup_overrun", grace_seconds=self.grace)
+        log("cleanup_overrun", level="warning", call=self, grace_seconds=self.grace)
 
     def take_places(self) -> Callable[[], None]:
         """Hand the places this call holds to whoever calls the result, once."""
@@ -164,12 +167,25 @@ class Call(Established):
         return release
 
     def halt(self) -> None:
-        """Stop the call: the engine is closing."""
+        """Stop the call, wherever it is: the engine is closing. A value already returned stays."""
+        if self.returned or self.halted:
+            return
         self.halted = True
-        if self.guard is not None:
+        if self.guard is None:
+            # Never entered: it only tells the gates, and who judges, that the call was stopped.
+            self.guard = CallGuard(watch=self.watch)
+            self.guard.note(Cause.TOKEN, self.watch.now())
+        else:
             self.guard.fire(Cause.TOKEN)
         if self.running:
             self.fire(Cause.TOKEN)
+        if self.waiting is not None:
+            self.waiting.cancel()
+
+    def never_ran(self) -> None:
+        """Take back that this attempt has begun: its handler was not entered."""
+        self.attempts -= 1
+        self.harmless = True
 
     def copy_input(self) -> Argument:
         """Return the validated input as a copy of its own, None before validation."""
@@ -195,96 +211,19 @@ class CallGuard(Guard):
         """Return the guard of `call`, in a new scope."""
         return cls(scope=call.watch.new_scope(), watch=call.watch, grace=call.grace, call=call)
 
+    def fire(self, cause: Cause) -> None:
+        """Interrupt, unless the call has left the scope: then nothing stops it any more."""
+        if self.call is not None:
+            Guard.fire(self, cause)
+
     def rest(self) -> None:
         """Watch no longer, and let go of the call."""
         Guard.rest(self)
+        if self.call is not None and self.call.request.cancel is not None:
+            self.call.request.cancel.unsubscribe(self)
         self.call = None
 
     def overran(self) -> None:
         """Report it on the call."""
         if self.call is not None:
             self.call.overran()
-
-
-class Invocation:
-    """What a custom stage sees of one call; it can read everything and change nothing but `state`.
-
-    `input` and `arguments` are None and empty before the input is validated, and copies after.
-    """
-
-    __slots__ = ("__call", "__weakref__")
-
-    def __init__(self, call: Call) -> None:
-        """View `call`."""
-        self.__call = call
-
-    @property
-    def execution_id(self) -> str:
-        """This execution."""
-        return self.__call.execution_id
-
-    @property
-    def capability(self) -> CapabilityView:
-        """The capability, read-only."""
-        view = self.__call.view
-        if view is None:
-            raise LookupError("no capability: stages do not run for an unknown id")
-        return view
-
-    @property
-    def surface(self) -> str:
-        """The surface the call came through."""
-        return self.__call.surface
-
-    @property
-    def input(self) -> Argument:
-        """A copy of the validated input."""
-        return self.__call.copy_input()
-
-    @property
-    def arguments(self) -> Mapping[str, Argument]:
-        """The validated top-level fields, read-only."""
-        return self.__call.arguments()
-
-    @property
-    def actor(self) -> Actor:
-        """The caller; anonymous until authentication has judged the identity."""
-        return self.__call.actor
-
-    @property
-    def deps(self) -> Any:
-        """The application's dependencies for this call."""
-        return self.__call.deps
-
-    @property
-    def approval(self) -> ApprovalRecord | None:
-        """The approval this call runs under, on resume."""
-        return self.__call.approval
-
-    @property
-    def correlation_id(self) -> str:
-        """What ties this execution to others."""
-        return self.__call.correlation_id
-
-    @property
-    def state(self) -> dict[str, object]:
-        """A mapping of this call for stages to talk to each other."""
-        return self.__call.state
-
-    @property
-    def logger(self) -> FilteringBoundLogger:
-        """A logger bound to this call."""
-        return self.__call.logger
-
-    def on_settle(self, callback: Settle) -> None:
-        """Have `callback` run once the outcome is known.
-
-        Callbacks run in reverse order, shielded from cancellation, each bounded in time. They may
-        release or record; the outcome no longer changes.
-
-        Args:
-            callback: Takes nothing; may be async.
-        """
-        if not callable(callback):
-            raise TypeError("on_settle needs a callable without arguments")
-        self.__call.on_settle(callback)

@@ -72,7 +72,7 @@ class AsyncioWatch(Watch):
         return requested and requested - bool(getattr(task, "_must_cancel", False))
 
     def enclosed(self, scope: object) -> bool:
-        """Tell whether there is a scope around `scope`: where there is none, nothing can cancel it."""
+        """Tell whether there is a scope around `scope`; where none is, nothing can cancel it."""
         return getattr(scope, "_parent_scope", scope) is not None
 
     def native(self, task: asyncio.Task[Any] | None, baseline: int) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from threading import get_ident
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -97,6 +97,10 @@ class Stray(Exception):
     """Foreign code raised a cancellation that nobody asked for; the cause holds it."""
 
 
+class Halted(BaseException):
+    """The engine is closing and has stopped the call; no container of failures holds this back."""
+
+
 def is_exit(raised: BaseException) -> bool:
     """Tell whether `raised` must leave the process untouched, a group's leaf included.
 
@@ -108,10 +112,30 @@ def is_exit(raised: BaseException) -> bool:
     return issubclass(kind, _EXITS)
 
 
-def first(*guards: Guard | None) -> Guard | None:
-    """Return the guard whose cause came first, None when nothing fired."""
-    fired = [guard for guard in guards if guard is not None and guard.cause is not None]
-    return min(fired, key=lambda guard: guard.at, default=None)
+def is_closing(raised: BaseException) -> bool:
+    """Tell whether the coroutine is being closed, also where a handler awaited on regardless.
+
+    Python has then raised an error in place of the exit, and says so in no other way.
+    """
+    if type(raised) is RuntimeError:
+        return raised.args == ("coroutine ignored GeneratorExit",)
+    return issubclass(type(raised), GeneratorExit)
+
+
+def first(call: Call) -> Guard | None:
+    """Return the guard of `call` whose cause came first, None when nothing fired.
+
+    A token that fired after the instant of a deadline, or at that instant, came second, also where
+    the loop was blocked and could not fire the deadline.
+    """
+    outer = call.guard
+    if outer is None or outer.cause is None:
+        return None if call.cause is None else call
+    if outer.cause is Cause.TOKEN and call.deadline <= outer.at:
+        call.note(Cause.DEADLINE, call.deadline)
+    if call.cause is None or outer.at < call.at:
+        return outer
+    return outer if outer.at == call.at and outer.cause is Cause.DEADLINE else call
 
 
 def stopped(call: Call) -> bool:
@@ -134,51 +158,110 @@ def stopped(call: Call) -> bool:
     return call.watch.native(call.task, call.baseline)
 
 
-async def bounded(awaitable: Awaitable[T], seconds: float) -> T:
+async def bounded(awaitable: Awaitable[T], seconds: float, call: Call | None = None) -> T:
     """Await foreign code for at most `seconds`.
+
+    Args:
+        awaitable: What to await.
+        seconds: How long.
+        call: Whose stage waits: it can be halted then.
 
     Raises:
         Overrun: It did not answer in time; a late answer is no answer.
-        Stray: It raised a cancellation that nobody asked for.
+        Stray: It raised a cancellation that nobody asked for, or what else is no `Exception`.
+        Halted: The engine stopped the call.
     """
     watch = current_watch()
     task = watch.task()
     baseline = watch.baseline(task)
     raised: BaseException | None = None
     with anyio.CancelScope(deadline=watch.now() + seconds) as scope:
+        if call is not None:
+            call.waiting = scope
         try:
             result = await awaitable
         except BaseException as error:
             raised = error
-    cancelled = anyio.get_cancelled_exc_class()
+    if call is not None:
+        call.waiting = None
+    # Whatever broke on the way out, what stopped the call goes on.
     if raised is not None and (is_exit(raised) or watch.native(task, baseline)):
-        raise raised
+        await resume_native(raised)
+    if raised is not None and call is not None and call.halted:
+        raise Halted from raised
     if watch.now() >= scope.deadline:
         raise Overrun(f"no answer within {seconds:g} s") from raised
-    if raised is not None and issubclass(type(raised), cancelled):
-        raise Stray("cancelled itself") from raised
     if raised is not None:
-        raise raised
+        raise _contained(raised)
     return result  # pyright: ignore[reportPossiblyUnbound]  bound when nothing was raised
 
 
+def _contained(raised: BaseException) -> BaseException:
+    """Return what foreign code raised as an exception that can be contained, exits excepted."""
+    if is_exit(raised) or issubclass(type(raised), Exception):
+        return raised
+    stray = Stray("cancelled itself" if _holds_cancellation(raised) else "raised no Exception")
+    stray.__cause__ = raised
+    return stray
+
+
 async def call_bounded(
-    function: Callable[..., Awaitable[T] | T], *args: object, seconds: float
+    function: Callable[..., Awaitable[T] | T],
+    *args: object,
+    seconds: float,
+    call: Call | None = None,
 ) -> T:
-    """Call foreign code, sync or async; awaits what it returns for at most `seconds`."""
-    result = function(*args)
+    """Call foreign code, sync or async; awaits what it returns as `bounded` does."""
+    try:
+        result = function(*args)
+    except BaseException as raised:
+        # No cancellation reaches synchronous code: one raised there is made up.
+        contained = _contained(raised)
+        if contained is raised:
+            raise
+        raise contained from raised
     if isinstance(result, Awaitable):
-        return await bounded(result, seconds)
+        return await bounded(result, seconds, call)
     return result
 
 
-async def resume_native(raised: BaseException | None) -> None:
-    """Let a native cancellation go on: the handler's own exception if it let it out, else a new one."""
-    if raised is not None and _holds_cancellation(raised):
+async def pause(call: Call, seconds: float) -> None:
+    """Wait between two attempts.
+
+    Raises:
+        Interrupted: The engine stopped the call meanwhile.
+    """
+    scope = call.waiting = call.watch.new_scope()
+    try:
+        with scope:
+            await anyio.sleep(seconds)
+    finally:
+        call.waiting = None
+    if call.halted:
+        raise Interrupted
+
+
+async def resume_native(raised: BaseException | None) -> NoReturn:
+    """Let a native cancellation go on: as the handler's own exception if it let it out.
+
+    An exit of the process goes on as it is.
+    """
+    if raised is not None and (is_exit(raised) or _holds_cancellation(raised)):
         raise raised
     # A checkpoint takes up a cancellation still pending, so that it is not delivered twice.
     await anyio.lowlevel.checkpoint()
-    raise anyio.get_cancelled_exc_class()()
+    cancelled = anyio.get_cancelled_exc_class()
+    raise cancelled
+
+
+def sole_leaf(raised: BaseException) -> BaseException:
+    """Return the one exception in a group of one, however deep; else what was raised."""
+    while issubclass(type(raised), BaseExceptionGroup):
+        leaves = _leaves_of(raised)
+        if len(leaves) != 1:
+            return raised
+        raised = leaves[0]
+    return raised
 
 
 def _holds_cancellation(raised: BaseException) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+_Told: TypeAlias = Callable[[], None]
 
 
 class CancelToken:
@@ -22,7 +22,7 @@ class CancelToken:
         """Start unfired."""
         self._fired = False
         self._reason: str | None = None
-        self._listeners: dict[object, Callable[[bool], None]] = {}
+        self._listeners: dict[object, tuple[_Told, _Told]] = {}
         # Reentrant: a signal handler may fire the token while this thread holds the lock.
         self._lock = threading.RLock()
 
@@ -53,17 +53,23 @@ class CancelToken:
             self._reason = reason
             self._fired = True
             listeners = list(self._listeners.values())
-        for listener in listeners:
-            listener(threaded)
+        for here, elsewhere in listeners:
+            (elsewhere if threaded else here)()
 
-    def subscribe(self, key: object, listener: Callable[[bool], None]) -> None:
-        """Have `listener(threaded)` called once when the token fires; for the engine's use."""
+    def subscribe(self, key: object, here: _Told, elsewhere: _Told) -> None:
+        """Have one of these called once when the token fires; for the engine's use.
+
+        Args:
+            key: What `unsubscribe` is given.
+            here: For `cancel`.
+            elsewhere: For `cancel_from_thread`: anything may be under way in any thread.
+        """
         with self._lock:
             fired = self._fired
             if not fired:
-                self._listeners[key] = listener
+                self._listeners[key] = (here, elsewhere)
         if fired:
-            listener(False)
+            here()
 
     def unsubscribe(self, key: object) -> None:
         """Forget a listener; unknown keys are ignored."""

@@ -75,25 +75,20 @@ def _write(value: JSON) -> str:
 
 
 def _write_object(value: dict[str, JSON]) -> str:
-    keys = list(value)
-    if len(keys) > 1:
-        keys.sort(key=_sort_key)  # by UTF-16 code units: code points order some emoji differently
-    return "{" + ",".join([f"{_write_key(key)}:{_write(value[key])}" for key in keys]) + "}"
+    try:
+        plain = "".join(value).isascii()
+    except TypeError:
+        raise NotJson("Object keys must be strings.") from None
+    # By UTF-16 code units: code points order some emoji differently.
+    keys = sorted(value) if plain else sorted(value, key=_sort_key)
+    return "{" + ",".join([f"{encode_basestring(key)}:{_write(value[key])}" for key in keys]) + "}"
 
 
 def _write_array(value: list[JSON]) -> str:
     return "[" + ",".join([_write(item) for item in value]) + "]"
 
 
-def _write_key(key: object) -> str:
-    if not isinstance(key, str):
-        raise NotJson("Object keys must be strings.")
-    return encode_basestring(key)
-
-
-def _sort_key(key: object) -> bytes:
-    if not isinstance(key, str):
-        raise NotJson("Object keys must be strings.")
+def _sort_key(key: str) -> bytes:
     return key.encode("utf-16-be")
 
 

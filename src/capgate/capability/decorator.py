@@ -7,7 +7,7 @@ the capability is kept is the business of whoever passes `register`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast, overload
 
 from capgate.call import Context
 from capgate.capability.building import Documents, make_contract
@@ -28,6 +28,14 @@ _KNOWN: Final = frozenset(CapabilityOptions.__annotations__)
 class CapabilityDecorator(Protocol):
     """What `capability(…)` returns: it turns a handler into a typed handle."""
 
+    @overload
+    def __call__(
+        self, handler: Callable[Concatenate[Context[Any], P], Awaitable[Out]], /
+    ) -> Capability[P, Out]: ...
+    @overload
+    def __call__(
+        self, handler: Callable[Concatenate[Context[Any], P], Out], /
+    ) -> Capability[P, Out]: ...
     @overload
     def __call__(self, handler: Callable[P, Awaitable[Out]], /) -> Capability[P, Out]: ...
     @overload

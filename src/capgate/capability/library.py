@@ -17,6 +17,7 @@ from capgate.errors import ConfigurationError, Issue
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from capgate.call import Context
     from capgate.capability.capability import Capability
     from capgate.capability.declarations import CapabilityOptions
 
@@ -63,6 +64,14 @@ class Library:
         """What was declared so far, by default id; read-only."""
         return MappingProxyType(self._capabilities)
 
+    @overload
+    def capability(
+        self, handler: Callable[Concatenate[Context[Any], P], Awaitable[Out]], /
+    ) -> Capability[P, Out]: ...
+    @overload
+    def capability(
+        self, handler: Callable[Concatenate[Context[Any], P], Out], /
+    ) -> Capability[P, Out]: ...
     @overload
     def capability(self, handler: Callable[P, Awaitable[Out]], /) -> Capability[P, Out]: ...
     @overload

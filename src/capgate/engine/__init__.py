@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from capgate.engine.assembly import Store, UnsafeWarning
 from capgate.engine.blocking import BlockingApprovals, BlockingEngine
 from capgate.engine.describing import CapabilityDescription, CapabilitySummary, Explanation
 from capgate.engine.discover import CapabilityDescriptor, DiscoveryScope
@@ -10,6 +9,7 @@ from capgate.engine.drain import DrainReport
 from capgate.engine.engine import Engine
 from capgate.engine.options import CallOptions, DiscoverOptions, ExplainOptions, ResumeOptions
 from capgate.engine.parts import EngineParts
+from capgate.engine.settings import Store, UnsafeWarning
 from capgate.engine.view import EngineView
 
 __all__ = [

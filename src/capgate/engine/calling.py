@@ -1,4 +1,4 @@
-"""Starting a call: what the caller said is checked, and becomes the record that the plan carries."""
+"""Starting a call: what the caller said is checked and becomes the record of the plan."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from capgate.call import (
     Completed,
     Failed,
     current_watch,
+    log,
     to_seconds,
 )
 from capgate.errors import ErrorCode
@@ -57,14 +58,23 @@ class Caller:
             RuntimeError: The engine has been closed; calls inside a running one still go on.
         """
         if self._live.closing and not nested:
-            raise RuntimeError("the engine is closed: it takes no new calls")
+            self.check_open()
         if request.unusual or type(surface) is not str:
             check(request, surface, authenticator=self._runtime.authenticate is not None)
         id_, plan = self._plan(capability, surface)
         return self.begin(request, id_, plan, surface), plan
 
+    def check_open(self) -> None:
+        """Refuse once the engine is closing.
+
+        Raises:
+            RuntimeError: It is.
+        """
+        if self._live.closing:
+            raise RuntimeError("the engine is closed: it takes no new calls")
+
     def begin(self, request: Request, id_: str, plan: Plan, surface: str) -> Call:
-        """Establish a call's record. Every attribute costs: most have their default on the class."""
+        """Establish a call's record; most attributes have their default on the class."""
         call = Call()
         call.request = request
         call.capability_id = id_
@@ -81,10 +91,14 @@ class Caller:
         deps = self._dependencies
         call.deps = deps.value if deps.simple and request.deps is None else deps.of(request.deps)
         actor = request.actor
-        if type(actor) is Actor and actor.shared:
-            call.identity = call.actor = actor
-        elif actor is not None:
-            capture_claimed(call)
+        if actor is not None:
+            try:
+                if type(actor) is Actor and actor.shared:
+                    call.identity = call.actor = actor
+                else:
+                    capture_claimed(call)
+            except AttributeError:  # an actor that was never finished
+                capture_claimed(call)
         call.grace = self._grace
         if request.unusual:
             self._begin_unusual(call, request)
@@ -112,9 +126,8 @@ class Caller:
         """Run every stage but execution, without any effect, and return the verdicts."""
         call, plan = self.open(capability, request, surface)
         call.dry_run = True
-        verdicts: list[tuple[str, str, str | None]] = []
-        await self._dependencies.explain(call, plan, verdicts)
-        call.logger.info("explained", stages=len(verdicts), verdict=verdicts[-1][1])
+        verdicts = await self._dependencies.explain(call, plan)
+        log("explained", level="info", call=call, stages=len(verdicts), verdict=verdicts[-1][1])
         return verdicts
 
 

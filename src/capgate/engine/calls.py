@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
-from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar, Unpack
 
 from capgate.call import Request
@@ -14,6 +13,8 @@ from capgate.errors import CapabilityError, ErrorCode
 from capgate.pipeline import authenticated
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from collections.abc import Mapping
 
     from capgate.call import Actor, Argument, Call, CancelToken, Duration, Outcome
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Out = TypeVar("Out")
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model", bound="BaseModel")
 DepsT = TypeVar("DepsT", default=None)
 
 
@@ -46,15 +47,15 @@ class Calls(Generic[DepsT]):
     @overload
     async def invoke(
         self,
-        capability: Capability[Concatenate[Model, ...], Out],
-        input: Model | Mapping[str, Any] | None = ...,
+        capability: Capability[P, Out],
+        input: Mapping[str, Any] | None = ...,
         **options: Unpack[CallOptions],
     ) -> Out: ...
     @overload
     async def invoke(
         self,
-        capability: Capability[P, Out],
-        input: Mapping[str, Any] | None = ...,
+        capability: Capability[Concatenate[Model, ...], Out],
+        input: Model | Mapping[str, Any] | None = ...,
         **options: Unpack[CallOptions],
     ) -> Out: ...
     @overload
@@ -117,15 +118,15 @@ class Calls(Generic[DepsT]):
     @overload
     async def attempt(
         self,
-        capability: Capability[Concatenate[Model, ...], Out],
-        input: Model | Mapping[str, Any] | None = ...,
+        capability: Capability[P, Out],
+        input: Mapping[str, Any] | None = ...,
         **options: Unpack[CallOptions],
     ) -> Outcome[Out]: ...
     @overload
     async def attempt(
         self,
-        capability: Capability[P, Out],
-        input: Mapping[str, Any] | None = ...,
+        capability: Capability[Concatenate[Model, ...], Out],
+        input: Model | Mapping[str, Any] | None = ...,
         **options: Unpack[CallOptions],
     ) -> Outcome[Out]: ...
     @overload

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import anyio
-
-from capgate.call import Invocation, Overrun, Stray, bounded
+from capgate.call import CallGuard
+from capgate.engine.making import Factory, Made, close, leave, make
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from capgate.call import Call
     from capgate.pipeline import Plan
 
-Factory: TypeAlias = Callable[[Invocation], object]
+T = TypeVar("T")
 
 _NOT_MADE: Final = object()
 
@@ -22,7 +21,7 @@ _NOT_MADE: Final = object()
 class Dependencies:
     """Decides what `deps` a call has."""
 
-    __slots__ = ("_seconds", "_type", "simple", "value", "factory")
+    __slots__ = ("_seconds", "_type", "factory", "simple", "value")
 
     def __init__(self, given: object, type_: type | None, seconds: float) -> None:
         """Take the engine's own.
@@ -65,57 +64,53 @@ class Dependencies:
             raise TypeError(f"deps must be a {self._type.__name__}, got {type(value).__name__}")
 
     async def carry(self, call: Call, plan: Plan) -> None:
-        """Make the deps, run the plan with them, and leave what was entered."""
-        await self._within(call, plan, lambda ready: ready.carry(call))
+        """Run the plan, which has the deps made first, and leave what was entered."""
+        await self._within(call, plan, plan.carry)
 
-    async def explain(
-        self, call: Call, plan: Plan, verdicts: list[tuple[str, str, str | None]]
-    ) -> None:
-        """Make the deps and explain the plan with them."""
+    async def explain(self, call: Call, plan: Plan) -> list[tuple[str, str, str | None]]:
+        """Explain the plan, within deps in the same way."""
+        return await self._within(call, plan, plan.explain)
 
-        async def explain(ready: Plan) -> None:
-            verdicts.extend(await ready.explain(call))
+    async def _within(self, call: Call, plan: Plan, run: Callable[[Call], Awaitable[T]]) -> T:
+        if call.deps is not _NOT_MADE or plan.refuses:
+            self.forget(call)
+            return await run(call)
+        made = Made()
 
-        await self._within(call, plan, explain)
+        async def prepare() -> None:
+            nonlocal made
+            made = await self.make(call)
+            if made.broken is not None:
+                raise made.broken
 
-    async def _within(self, call: Call, plan: Plan, run: Callable[[Plan], Awaitable[None]]) -> None:
+        call.prepare = prepare
+        if call.guard is None:
+            call.guard = CallGuard.around(call)
+        try:
+            result = await run(call)
+        except GeneratorExit:
+            close(call, made.scope)  # all that needs no await
+            raise
+        except BaseException:
+            await self.leave(call, made)
+            raise
+        await self.leave(call, made)
+        return result
+
+    def forget(self, call: Call) -> None:
+        """Let a call that nobody will ask for its deps have none."""
+        if call.deps is _NOT_MADE:
+            call.deps = None
+
+    async def make(self, call: Call) -> Made:
+        """Give the call its deps, if they are still to be made; never raises."""
         if call.deps is not _NOT_MADE or self.factory is None:
-            await run(plan)
-            return
+            return Made()
         call.deps = None
-        if plan.refuses:
-            await run(plan)
-            return
-        entered: AbstractAsyncContextManager[Any] | None = None
-        try:
-            entered = await self._make(call, self.factory)
-        except (Overrun, Stray, Exception) as error:
-            await run(plan.refusing(error))
-            return
-        try:
-            await run(plan)
-        finally:
-            if entered is not None:
-                await self._leave(call, entered)
+        made = await make(call, self.factory, self._check, seconds=self._seconds)
+        call.deps = made.deps
+        return made
 
-    async def _make(self, call: Call, factory: Factory) -> AbstractAsyncContextManager[Any] | None:
-        made = factory(Invocation(call))
-        if isinstance(made, Awaitable):
-            made = await bounded(made, self._seconds)
-        entered: AbstractAsyncContextManager[Any] | None = None
-        if isinstance(made, AbstractAsyncContextManager):
-            entered = made
-            # Not bounded by a scope: a context manager may hold one open across its body.
-            made = await entered.__aenter__()
-        self._check(made)
-        call.deps = made
-        return entered
-
-    async def _leave(self, call: Call, entered: AbstractAsyncContextManager[Any]) -> None:
-        with anyio.move_on_after(self._seconds, shield=True):
-            try:
-                await entered.__aexit__(None, None, None)
-            except Exception as error:
-                call.logger.error(
-                    "deps_exit_failed", error_type=type(error).__name__, exc_info=error
-                )
+    async def leave(self, call: Call, made: Made) -> None:
+        """Leave what was entered; a failure is reported and changes nothing."""
+        await leave(call, made, self._seconds)

@@ -1,22 +1,23 @@
-"""The discovery walk: which capabilities a caller may see on a surface, in order of registration."""
+"""Discovery: which capabilities a caller may see on a surface. The walk itself is in `walk.py`."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import anyio
-
 from capgate.call import Call, Overrun, Request, bounded, current_watch, to_seconds
+from capgate.engine.calling import check
+from capgate.engine.walk import Candidate, Catalogue, Walk
 from capgate.errors import CapabilityError, ErrorCode, FailureStage, stamp
 from capgate.pipeline import capture_claimed, frozen, identify
-from capgate.policies import PolicyBatch, Ruling, Verdict, in_phase
+from capgate.policies import PolicyBatch, in_phase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from capgate.capability import CapabilityView
+    from capgate.engine.dependencies import Dependencies
     from capgate.errors import JSON
     from capgate.pipeline import Enrolled, Runtime
 
@@ -26,7 +27,7 @@ class DiscoveryScope:
     """Narrows a discovery walk; it is no authority and never widens.
 
     Args:
-        tags: Capabilities with any of these; None does not narrow, an empty collection matches none.
+        tags: Capabilities with any of these; None does not narrow, an empty one matches none.
         ids: Capabilities with exactly these ids, in union with `tags`.
 
     Raises:
@@ -43,11 +44,11 @@ class DiscoveryScope:
             if given is not None:
                 object.__setattr__(self, name, _names(name, given))
 
-    def admits(self, id_: str, tags: frozenset[str]) -> bool:
+    def admits(self, capability: CapabilityView) -> bool:
         """Tell whether a capability is in the scope."""
         if self.tags is None and self.ids is None:
             return True
-        return id_ in (self.ids or ()) or not tags.isdisjoint(self.tags or ())
+        return capability.id in (self.ids or ()) or not capability.tags.isdisjoint(self.tags or ())
 
 
 def _names(what: str, given: object) -> frozenset[str]:
@@ -88,23 +89,18 @@ class CapabilityDescriptor:
         }
 
 
-class _Candidate:
-    """One capability with both of its descriptors and its policies, made at registration."""
-
-    __slots__ = ("batch", "gated", "plain", "view")
-
-    def __init__(self, capability: Enrolled, runtime: Runtime) -> None:
-        self.view = capability.view
-        policies = in_phase("discovery", runtime.policies, capability.definition.policies)
-        self.batch = PolicyBatch(
-            policies, "discovery", seconds=runtime.policy_timeout, clock=runtime.clock
-        )
-        self.plain = _descriptor(capability, gated=self.view.requires_approval)
-        self.gated = _descriptor(capability, gated=True)
+def _candidate(capability: Enrolled, runtime: Runtime) -> Candidate:
+    policies = in_phase("discovery", runtime.policies, capability.definition.policies)
+    seconds = runtime.policy_timeout
+    return Candidate(
+        capability.view,
+        PolicyBatch(policies, "discovery", seconds=seconds, clock=runtime.clock),
+        _descriptor(capability.view, gated=capability.view.requires_approval),
+        _descriptor(capability.view, gated=True),
+    )
 
 
-def _descriptor(capability: Enrolled, *, gated: bool) -> CapabilityDescriptor:
-    view = capability.view
+def _descriptor(view: CapabilityView, *, gated: bool) -> CapabilityDescriptor:
     return CapabilityDescriptor(
         id=view.id,
         title=view.title,
@@ -121,18 +117,22 @@ def _descriptor(capability: Enrolled, *, gated: bool) -> CapabilityDescriptor:
 class Discoverer:
     """Walks the capabilities of one engine."""
 
-    __slots__ = ("_candidates", "_runtime")
+    __slots__ = ("_candidates", "_catalogues", "_dependencies", "_runtime", "_seconds")
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, dependencies: Dependencies) -> None:
         """Bind to the engine's parts."""
         self._runtime = runtime
-        self._candidates: dict[str, list[_Candidate]] = {}
+        self._dependencies = dependencies
+        self._seconds = to_seconds(runtime.limits.discovery_timeout, "discovery_timeout")
+        self._candidates: dict[str, list[Candidate]] = {}
+        self._catalogues: dict[str, Catalogue] = {}
 
     def add(self, capability: Enrolled) -> None:
         """Take up a capability that has been registered."""
-        candidate = _Candidate(capability, self._runtime)
+        candidate = _candidate(capability, self._runtime)
         for surface in capability.view.expose:
             self._candidates.setdefault(surface, []).append(candidate)
+            self._catalogues.pop(surface, None)
 
     async def walk(
         self, surface: str, request: Request, scope: DiscoveryScope | None
@@ -141,118 +141,124 @@ class Discoverer:
 
         Raises:
             CapabilityError: TIMEOUT at stage discovery; never a short list. UNAUTHENTICATED when
-                credentials are refused.
+                credentials are refused; INTERNAL_ERROR when they, or the dependencies, cannot be
+                had.
+            TypeError: An argument that no walk can have.
         """
+        check(request, surface, authenticator=self._runtime.authenticate is not None)
+        if scope is not None and not isinstance(scope, DiscoveryScope):
+            raise TypeError(f"scope must be a DiscoveryScope, got {type(scope).__name__}")
         call = self._call(surface, request)
-        wanted = self._candidates.get(surface, ())
-        if scope is not None:
-            wanted = [each for each in wanted if scope.admits(each.view.id, each.view.tags)]
-        seconds = to_seconds(self._runtime.limits.discovery_timeout, "discovery_timeout")
-        walk = _Walk(call, wanted, self._runtime.limits.policy_concurrency)
-        try:
-            await self._identify(call)
-            if not walk.sync():
-                await bounded(walk.rest(), max(seconds - call.watch.now() + call.started_at, 1e-9))
-        except Overrun as error:
-            raise _late(call) from error
-        if call.watch.now() - call.started_at > seconds:
-            raise _late(call)
-        found = walk.found()
+        await self._identify(call)
+        walk = Walk(call, self._catalogue(surface, scope), self._runtime)
+        await self._judge(call, walk)
+        if walk.surprised:
+            self._catalogues.pop(surface, None)
+        found = [each for each in walk.found if each is not None]
         await self._tell(call, found, walk.broken)
         return found
 
     def _call(self, surface: str, request: Request) -> Call:
         call = Call()
-        call.capability_id = ""
         call.surface = surface
         call.request = request
-        call.watch = current_watch()
-        call.started_at = call.watch.now()
-        call.task = call.watch.task()
-        call.baseline = call.watch.baseline(call.task)
+        call.watch = watch = current_watch()
+        call.started_at = watch.now()
+        call.task = watch.task()
+        call.baseline = watch.baseline(call.task)
         call.execution_id = call.correlation_id = self._runtime.new_execution_id()
-        call.deps = request.deps
+        call.deps = self._dependencies.of(request.deps)
         if request.actor is not None:
             capture_claimed(call)
         return call
+
+    def _catalogue(self, surface: str, scope: DiscoveryScope | None) -> Catalogue:
+        if scope is not None:
+            candidates = self._candidates.get(surface, ())
+            return Catalogue.of([each for each in candidates if scope.admits(each.view)])
+        known = self._catalogues.get(surface)
+        if known is None:
+            known = Catalogue.of(self._candidates.get(surface, ()))
+            if known.candidates:
+                self._catalogues[surface] = known
+        return known
 
     async def _identify(self, call: Call) -> None:
         pending = identify(call, self._runtime)
         if pending is not None:
             await pending
-        if isinstance(call.identity_error, CapabilityError):
-            raise stamp(call.identity_error, execution_id=call.execution_id)
-        if call.identity_error is not None:
-            raise CapabilityError(ErrorCode.UNAUTHENTICATED) from call.identity_error
+        error = call.identity_error
+        if isinstance(error, CapabilityError):
+            raise self._failed(call, error)
+        if error is not None:
+            raise self._failed(call, CapabilityError(ErrorCode.UNAUTHENTICATED), error)
+
+    async def _judge(self, call: Call, walk: Walk) -> None:
+        """Ask the policies, within the dependencies and the time of the whole walk."""
+        if not walk.judged:
+            self._dependencies.forget(call)
+        made = await self._dependencies.make(call)
+        try:
+            if made.broken is not None:
+                raise self._unready(call, made.broken)
+            if not walk.go(self._seconds):
+                raise self._failed(call, _late())
+            if walk.unfinished():
+                left = self._seconds - call.watch.now() + call.started_at
+                await bounded(walk.rest(), max(left, 1e-9))
+        except Overrun as error:
+            raise self._failed(call, _late(), error) from error
+        finally:
+            await self._dependencies.leave(call, made)
+
+    def _unready(self, call: Call, broken: BaseException) -> BaseException:
+        """Return what a walk raises whose dependencies cannot be made."""
+        if not isinstance(broken, Exception):
+            return broken
+        error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=FailureStage.DISCOVERY)
+        return self._failed(call, error, broken)
+
+    def _failed(
+        self, call: Call, error: CapabilityError, cause: BaseException | None = None
+    ) -> CapabilityError:
+        """Return the failure of a walk, told where private failures are told."""
+        if cause is not None:
+            error.__cause__ = cause
+        failure = stamp(error, execution_id=call.execution_id)
+        if not failure.exposed:
+            self._runtime.report(failure)
+        return failure
 
     async def _tell(
-        self, call: Call, found: list[CapabilityDescriptor], broken: Iterable[tuple[str, str]]
+        self,
+        call: Call,
+        found: list[CapabilityDescriptor],
+        broken: list[tuple[str, str, BaseException]],
     ) -> None:
+        # One report for each policy: what is wrong with it is wrong with every capability.
+        for _, raised in {name: raised for _, name, raised in reversed(broken)}.items():
+            self._failed(call, CapabilityError(ErrorCode.POLICY_FAILED), raised)
         evidence = self._runtime.evidence
         if not evidence.active:
             return
-        ids = sorted(each.id for each in found)
         data: dict[str, JSON] = {
-            "count": len(ids),
+            "count": len(found),
             "surface": call.surface,
-            "digest": hashlib.sha256("\n".join(ids).encode()).hexdigest(),
-            "errors": tuple(frozen(capability=id_, policy=name) for id_, name in broken),
+            "digest": _digest(tuple(each.id for each in found)),
+            "errors": tuple(frozen(capability=id_, policy=name) for id_, name, _ in broken),
         }
         if self._runtime.verbose:
-            data["ids"] = tuple(ids)
+            data["ids"] = tuple(sorted(each.id for each in found))
         noted = evidence.note("capabilities.discovered", call, frozen(**data))
         if noted is not None:
             await call.watch.shielded(noted)
 
 
-def _late(call: Call) -> CapabilityError:
-    error = CapabilityError(ErrorCode.TIMEOUT, stage=FailureStage.DISCOVERY)
-    return stamp(error, execution_id=call.execution_id)
+@lru_cache(maxsize=64)
+def _digest(ids: tuple[str, ...]) -> str:
+    """Return the digest of a list; callers mostly see one of a few."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()
 
 
-class _Walk:
-    """One walk: sync policies in one go, async ones several at a time."""
-
-    def __init__(self, call: Call, candidates: Iterable[_Candidate], concurrency: int) -> None:
-        self._call = call
-        self._candidates = tuple(candidates)
-        self._concurrency = concurrency
-        self._found: list[CapabilityDescriptor | None] = [None] * len(self._candidates)
-        self._waiting: list[tuple[int, Awaitable[Ruling]]] = []
-        self.broken: list[tuple[str, str]] = []
-
-    def sync(self) -> bool:
-        """Ask every policy; returns whether all have answered."""
-        for index, candidate in enumerate(self._candidates):
-            if not candidate.batch:
-                self._found[index] = candidate.plain
-                continue
-            ruling = candidate.batch.rule(self._call, candidate.view)
-            if isinstance(ruling, Ruling):
-                self._take(index, ruling)
-            else:
-                self._waiting.append((index, ruling))
-        return not self._waiting
-
-    async def rest(self) -> None:
-        """Wait for the policies that have not answered."""
-        limiter = anyio.CapacityLimiter(self._concurrency)
-
-        async def ask(index: int, pending: Awaitable[Ruling]) -> None:
-            async with limiter:
-                self._take(index, await pending)
-
-        async with anyio.create_task_group() as group:
-            for index, pending in self._waiting:
-                group.start_soon(ask, index, pending)
-
-    def _take(self, index: int, ruling: Ruling) -> None:
-        candidate = self._candidates[index]
-        self.broken += [(candidate.view.id, name) for name, _ in ruling.broken]
-        if ruling.verdict is Verdict.ALLOW:
-            self._found[index] = candidate.plain
-        elif ruling.verdict is Verdict.REQUIRE_APPROVAL:
-            self._found[index] = candidate.gated
-
-    def found(self) -> list[CapabilityDescriptor]:
-        return [each for each in self._found if each is not None]
+def _late() -> CapabilityError:
+    return CapabilityError(ErrorCode.TIMEOUT, stage=FailureStage.DISCOVERY)

@@ -9,10 +9,11 @@ import anyio
 from typing_extensions import ParamSpec, TypeVar, Unpack
 
 from capgate.capability import Capability, CapabilityDecorator, Include, Library, declare
-from capgate.engine.assembly import Settings, assemble, check_names
+from capgate.engine.assembly import assemble
 from capgate.engine.blocking import BlockingEngine, blocking
 from capgate.engine.calling import Caller
 from capgate.engine.calls import Calls
+from capgate.engine.checking import check_engine
 from capgate.engine.dependencies import Dependencies
 from capgate.engine.describing import description, summary
 from capgate.engine.discover import Discoverer
@@ -21,6 +22,7 @@ from capgate.engine.enrolment import Enrolment
 from capgate.engine.parts import EngineParts
 from capgate.engine.registry import Registry
 from capgate.engine.resuming import Resuming
+from capgate.engine.settings import Settings
 from capgate.engine.view import EngineView
 from capgate.pipeline import Pipeline
 from capgate.policies import flatten
@@ -114,7 +116,8 @@ class Engine(Calls[DepsT]):
         **settings: Unpack[EngineOptions],
     ) -> None:
         """See the class."""
-        own_surfaces = check_names(name, version, surfaces)
+        check_engine(name, version, surfaces, deps_type)
+        own_surfaces = frozenset(surfaces)
         built = Settings(**settings)
         pipeline = built.pipeline or Pipeline.default()
         self.name = name
@@ -122,9 +125,9 @@ class Engine(Calls[DepsT]):
         self._parts = EngineParts(name, version, deps_type, deps, own_surfaces, built)
         self._runtime, self._auditor = assemble(built, self._nest)
         self._registry = Registry(pipeline, self._runtime)
-        self._discoverer = Discoverer(self._runtime)
-        self._live = Live(self._runtime.live)
         dependencies = Dependencies(deps, deps_type, self._runtime.policy_timeout)
+        self._discoverer = Discoverer(self._runtime, dependencies)
+        self._live = Live(self._runtime.live)
         self._caller = Caller(self._registry, self._runtime, dependencies, self._live)
         self._resuming = Resuming(self._registry, self._caller, self._runtime)
         self._enrolment = Enrolment(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from capgate.capability import Capability, Composed, Include, compose, local, unknown_surfaces
+from capgate.engine.checking import policy_issues, unenforced
 from capgate.errors import ConfigurationError, Issue
-from capgate.policies import duplicate_names, flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from capgate.engine.registry import Registry
     from capgate.pipeline import Pipeline, Runtime
 
-_ENFORCED = (("authorization", "access"), ("policy", "policies"), ("approval", "approval"))
+_ENFORCED = (("authorization", "access"), ("approval", "approval"))
 
 
 class Enrolment:
@@ -86,7 +86,9 @@ class Enrolment:
             for surface in unknown_surfaces(definition, self._surfaces)
         ]
         both = (*self._runtime.policies, *definition.policies)
-        issues += duplicate_names([member for each in both for member in flatten(each)], where)
+        issues += policy_issues(both, where) or unenforced(
+            self._pipeline.removed, definition.policies, where
+        )
         for stage, declared in _ENFORCED:
             if stage in self._pipeline.removed and _declares(definition, declared):
                 text = f"declares {declared}, but the stage {stage!r} was removed"
@@ -95,6 +97,4 @@ class Enrolment:
 
 
 def _declares(definition: Definition, what: str) -> bool:
-    if what == "access":
-        return definition.access != "public"
-    return bool(definition.policies if what == "policies" else definition.approval)
+    return definition.access != "public" if what == "access" else definition.approval is not None

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from capgate.audit import AuditConfig, AuditSink
     from capgate.call import Actor, CancelToken, Clock, Duration, Limits
     from capgate.capability import AccessRule, Policy
-    from capgate.engine.assembly import Store
     from capgate.engine.discover import DiscoveryScope
+    from capgate.engine.settings import Store
     from capgate.errors import CapabilityError
     from capgate.idempotency import IdempotencyStore
     from capgate.pipeline import Authenticate, Pipeline

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from capgate.capability import Composed
-    from capgate.engine.assembly import Settings
+    from capgate.engine.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

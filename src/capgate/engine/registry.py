@@ -5,14 +5,19 @@ A lookup is one dictionary access: what is unknown or not exposed has a plan too
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from capgate.capability import Capability
+from capgate.capability import Capability, input_hash
 from capgate.errors import CapabilityError, ErrorCode
 from capgate.pipeline import Discovery, Enrolled, Plan, plan_for, plan_refusal, refuse_as
+from capgate.policies import flatten
 
 if TYPE_CHECKING:
-    from capgate.capability import Composed
+    from collections.abc import Sequence
+
+    from capgate.capability import CapabilityView, Composed, Policy
     from capgate.pipeline import Pipeline, Runtime
 
 
@@ -37,7 +42,7 @@ class Registry:
     def add(self, composed: Composed) -> Enrolled:
         """Register one capability under its effective id, which is free."""
         definition = composed.definition.with_depth(self._runtime.limits.max_depth)
-        enrolled = Enrolled(definition, definition.view())
+        enrolled = Enrolled(definition, _judged(definition.view(), self._runtime.policies))
         plan = plan_for(self._pipeline.stages, enrolled, self._runtime)
         self._composed[definition.id] = composed
         self._enrolled[definition.id] = enrolled
@@ -112,3 +117,16 @@ class Registry:
     def enrolled(self) -> tuple[Enrolled, ...]:
         """Return every capability, in order of registration."""
         return tuple(self._enrolled.values())
+
+
+def _judged(view: CapabilityView, policies: Sequence[Policy]) -> CapabilityView:
+    """Return a view whose fingerprint tells of the engine's own policies too."""
+    if not policies:
+        return view
+
+    @cache
+    def fingerprint() -> str:
+        names = [each.name for declared in policies for each in flatten(declared)]
+        return input_hash({"capability": view.fingerprint, "policies": names})
+
+    return replace(view, _fingerprint=fingerprint)

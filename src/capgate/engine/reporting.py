@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import structlog
+from types import CoroutineType
+from typing import TYPE_CHECKING, cast
 
 from capgate.audit import AuditEvent, Auditor, freeze
+from capgate.call import is_exit, log
 from capgate.capability import ContractViolation
+from capgate.engine.traces import traceback_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -19,36 +20,42 @@ if TYPE_CHECKING:
 
 def reporter(hook: Callable[[CapabilityError], object] | None) -> Callable[[CapabilityError], None]:
     """Return what reports an internal error; a hook that fails is reported itself."""
+    if hook is None:
+        return log_internal
 
     def report(error: CapabilityError) -> None:
-        if hook is None:
-            log_internal(error)
-            return
         try:
-            hook(error)
-        except Exception as broken:
-            structlog.get_logger("capgate").error(
-                "internal_error_hook_failed", error_type=type(broken).__name__
-            )
+            answer = hook(error)
+        except BaseException as broken:
+            if is_exit(broken):
+                raise
+            log("internal_error_hook_failed", error=broken)
             log_internal(error)
+        else:
+            # It ran only if it was called as what it is: a coroutine has not begun.
+            if issubclass(type(answer), CoroutineType):
+                cast("CoroutineType[object, object, object]", answer).close()
+                log("internal_error_hook_failed", error_type="coroutine")
+                log_internal(error)
 
     return report
 
 
 def log_internal(error: CapabilityError) -> None:
     """Log one private failure with its traceback; of a broken contract only the issues."""
-    log = structlog.get_logger("capgate")
-    facts = {
+    facts: dict[str, JSON] = {
         "code": error.code.value,
         "stage": error.stage.value,
         "execution_id": error.execution_id,
         "reason": error.reason,
     }
     cause = error.__cause__
-    if isinstance(cause, ContractViolation):
-        log.error("contract_broken", **facts, issues=cause.issues)
+    if issubclass(type(cause), ContractViolation):
+        log("contract_broken", **facts, issues=cast("ContractViolation", cause).issues)
+    elif cause is None:
+        log("internal_error", **facts)
     else:
-        log.error("internal_error", **facts, exc_info=cause)
+        log("internal_error", **facts, exception=traceback_text(cause))
 
 
 def teller(auditor: Auditor, clock: Clock) -> Emit:

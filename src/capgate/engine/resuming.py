@@ -6,11 +6,11 @@ Everything after that is the same plan as for a fresh call.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from capgate.call import Actor, Call, Request, capture
 from capgate.engine.calling import check
-from capgate.errors import CapabilityError, ErrorCode
+from capgate.errors import CapabilityError, ErrorCode, refusal
 from capgate.pipeline import Approval, plan_refusal
 
 if TYPE_CHECKING:
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from capgate.engine.calling import Caller
     from capgate.engine.registry import Registry
     from capgate.pipeline import Plan, Runtime
+
+
+class _Refusal(NamedTuple):
+    """Why nothing is resumed: what the caller gets, what the audit is told, the record if known."""
+
+    error: CapabilityError
+    denial: str | None = None
+    record: ApprovalRecord | None = None
 
 
 class Resuming:
@@ -34,46 +42,69 @@ class Resuming:
     async def run(
         self, approval_id: object, request: Request, expected_surface: str | None
     ) -> Call:
-        """Carry one resumed call to its end and return its record."""
+        """Carry one resumed call to its end and return its record.
+
+        Raises:
+            TypeError: The caller said something that cannot be.
+            RuntimeError: The engine has been closed.
+        """
+        self._caller.check_open()
         if not isinstance(approval_id, str):
             raise TypeError(f"approval_id must be a str, got {type(approval_id).__name__}")
-        check(request, expected_surface or "direct", authenticator=False)
-        record: ApprovalRecord | None = None
-        refusal: CapabilityError | None = None
-        try:
-            record = await self._runtime.desk.store.get(approval_id)
-        except CapabilityError as error:
-            refusal = error
-        if record is None or refusal is not None:
-            call, plan = self._unknown(request, expected_surface, refusal)
+        surface = "direct" if expected_surface is None else expected_surface
+        check(request, surface, authenticator=False)
+        # The text itself: a subclass could answer differently each time it is read.
+        id_ = str.__str__(approval_id)
+        found = await self._find(id_, request, expected_surface)
+        if isinstance(found, _Refusal):
+            call, plan = self._refuse(found, request, expected_surface)
         else:
-            call, plan = self._known(record, request, expected_surface)
-        call.approval_id = approval_id
+            call, plan = self._take_up(found, request)
+        call.approval_id = id_
         call.resumed = True
         await self._caller.carry(call, plan)
         return call
 
-    def _unknown(
-        self, request: Request, surface: str | None, refusal: CapabilityError | None
-    ) -> tuple[Call, Plan]:
-        error = refusal or CapabilityError(ErrorCode.APPROVAL_NOT_FOUND)
-        denial = "approval-unknown" if refusal is None else None
-        plan = self._refusal(error, denial)
-        return self._caller.begin(request, "", plan, surface or "direct"), plan
+    async def _find(
+        self, id_: str, request: Request, surface: str | None
+    ) -> ApprovalRecord | _Refusal:
+        """Return the record if the caller is who it is bound to; the actor is judged first."""
+        try:
+            actor = None if request.actor is None else capture(request.actor)
+        except Exception as error:
+            request.actor = None
+            return _Refusal(refusal(ErrorCode.UNAUTHENTICATED, error), "unauthenticated")
+        try:
+            record = await self._runtime.desk.store.get(id_)
+        except CapabilityError as outage:
+            return _Refusal(outage)
+        if record is None:
+            return _Refusal(refusal(ErrorCode.APPROVAL_NOT_FOUND), "approval-unknown")
+        if not _matches(record, actor, surface):
+            return _Refusal(refusal(ErrorCode.APPROVAL_NOT_FOUND), "resume-mismatch", record)
+        if not _names_a_capability(record):
+            error = refusal(ErrorCode.APPROVAL_INPUT_MISMATCH, reason="record altered")
+            return _Refusal(error, None, record)
+        return record
 
-    def _known(
-        self, record: ApprovalRecord, request: Request, surface: str | None
+    def _refuse(
+        self, refused: _Refusal, request: Request, surface: str | None
     ) -> tuple[Call, Plan]:
-        refusal = _guards(record, request, surface)
+        def refuse(call: Call) -> None:
+            call.denial = refused.denial
+            raise refused.error
+
+        plan = plan_refusal(refuse, Approval(), self._runtime)
+        record = refused.record
+        if record is None:
+            return self._caller.begin(request, "", plan, surface or "direct"), plan
+        request.correlation_id = record.correlation_id
+        call = self._caller.begin(request, record.capability_id, plan, surface or record.surface)
+        return call, plan
+
+    def _take_up(self, record: ApprovalRecord, request: Request) -> tuple[Call, Plan]:
         request.correlation_id = record.correlation_id
         request.idempotency_key = _key_of(record)
-        if refusal is not None:
-            error, denial = refusal
-            plan = self._refusal(error, denial)
-            call = self._caller.begin(
-                request, record.capability_id, plan, surface or record.surface
-            )
-            return call, plan
         _, plan = self._registry.plan(record.capability_id, record.surface)
         call = self._caller.begin(request, record.capability_id, plan, record.surface)
         if call.identity is None:
@@ -81,38 +112,28 @@ class Resuming:
             call.actor = record.actor
         call.approval = record
         call.claim_key = record.idempotency_key
+        call.input_hash = record.input_hash
         return call, plan
 
-    def _refusal(self, error: CapabilityError, denial: str | None) -> Plan:
-        def refuse(call: Call) -> None:
-            call.denial = denial
-            raise error
 
-        return plan_refusal(refuse, Approval(), self._runtime)
+def _matches(record: ApprovalRecord, actor: Actor | None, surface: str | None) -> bool:
+    # Nobody knows who is anonymous: no anonymous caller is the requester.
+    if actor is not None and (actor != record.actor or actor.kind == "anonymous"):
+        return False
+    return surface is None or surface == record.surface
 
 
-def _guards(
-    record: ApprovalRecord, request: Request, surface: str | None
-) -> tuple[CapabilityError, str] | None:
-    """Return the refusal where the caller is not who the record is bound to."""
-    if request.actor is not None:
-        try:
-            actor: Actor = capture(request.actor)
-        except Exception as error:
-            refusal = CapabilityError(ErrorCode.UNAUTHENTICATED)
-            refusal.__cause__ = error
-            return refusal, "unauthenticated"
-        # Nobody knows who is anonymous: no anonymous caller is the requester.
-        if actor != record.actor or actor.kind == "anonymous":
-            return CapabilityError(ErrorCode.APPROVAL_NOT_FOUND), "resume-mismatch"
-    if surface is not None and surface != record.surface:
-        return CapabilityError(ErrorCode.APPROVAL_NOT_FOUND), "resume-mismatch"
-    return None
+def _names_a_capability(record: ApprovalRecord) -> bool:
+    """Tell whether a record says what to look up; its integrity is checked by the plan."""
+    named: tuple[object, ...] = (record.capability_id, record.surface)
+    return all(isinstance(name, str) for name in named)
 
 
 def _key_of(record: ApprovalRecord) -> str | None:
-    """Return the caller's own idempotency key from the scoped one."""
-    if record.idempotency_key is None:
+    """Return the caller's own idempotency key from the scoped one, None if it is no such thing."""
+    try:
+        key: object = json.loads(record.idempotency_key or "")[-1]
+    except Exception:
+        # Altered: the plan refuses the record, this is only not the place for it.
         return None
-    key: str = json.loads(record.idempotency_key)[-1]
-    return key
+    return key if isinstance(key, str) else None

@@ -1,32 +1,43 @@
-"""Clocks and ids that cannot break a call: an application's own are contained, and reported once."""
+"""Clocks, ids and jitter that cannot break a call: an application's own are contained."""
 
 from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import structlog
-
-from capgate.call import Clock, SystemClock
+from capgate.call import Clock, SystemClock, is_exit, log
+from capgate.pipeline import full_jitter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+T = TypeVar("T")
 
 _BYTES: Final = 12
 _BATCH: Final = 256
 
 
-class SteadyClock:
-    """Another clock, replaced by the system's for as long as it fails."""
+def _asked(source: Callable[[], T], fits: Callable[[T], bool]) -> tuple[T | None, str]:
+    """Return what a source of the application gave, or None and what was wrong with it."""
+    try:
+        answer = source()
+        return (answer, "") if fits(answer) else (None, type(answer).__name__)
+    except BaseException as error:
+        if is_exit(error):
+            raise
+        return None, type(error).__name__
 
-    __slots__ = ("_clock", "_reported")
+
+class SteadyClock:
+    """Another clock, replaced by the system's for as long as it fails; that is reported once."""
+
+    __slots__ = ("_now", "_reported")
 
     def __init__(self, clock: Clock) -> None:
         """Contain `clock`."""
-        self._clock = clock
+        self._now = clock.now
         self._reported = False
 
     @classmethod
@@ -36,19 +47,17 @@ class SteadyClock:
 
     def now(self) -> datetime:
         """Return the current time, aware."""
-        try:
-            now: Any = self._clock.now()
-            if isinstance(now, datetime) and now.tzinfo is not None:
-                return now
-            self._report(f"now() gave no aware datetime but {type(now).__name__}")
-        except Exception as error:
-            self._report(type(error).__name__)
-        return datetime.now(UTC)
-
-    def _report(self, what: str) -> None:
+        now, problem = _asked(self._now, _is_aware)
+        if now is not None:
+            return now
         if not self._reported:
             self._reported = True
-            structlog.get_logger("capgate").error("clock_failed", problem=what)
+            log("clock_failed", problem=problem)
+        return datetime.now(UTC)
+
+
+def _is_aware(now: object) -> bool:
+    return isinstance(now, datetime) and now.utcoffset() is not None
 
 
 def random_ids(prefix: str) -> Callable[[], str]:
@@ -79,14 +88,33 @@ def steady_ids(new_id: Callable[[], str] | None, prefix: str) -> Callable[[], st
         return random
 
     def contained() -> str:
-        try:
-            made: Any = new_id()
-            if isinstance(made, str) and made.strip():
-                return prefix + made
-            problem = type(made).__name__
-        except Exception as error:
-            problem = type(error).__name__
-        structlog.get_logger("capgate").error("new_id_failed", problem=problem)
+        made, problem = _asked(new_id, _is_text)
+        if made is not None:
+            return prefix + str.__str__(made)
+        log("new_id_failed", problem=problem)
         return random()
 
     return contained
+
+
+def _is_text(made: object) -> bool:
+    return isinstance(made, str) and bool(made.strip())
+
+
+def steady_jitter(jitter: Callable[[], float]) -> Callable[[], float]:
+    """Return the share of a back-off to wait, from 0 to 1, from a source that cannot fail."""
+    if jitter is full_jitter:
+        return jitter
+
+    def contained() -> float:
+        share, problem = _asked(jitter, _is_share)
+        if share is not None:
+            return float(share)
+        log("jitter_failed", problem=problem)
+        return full_jitter()
+
+    return contained
+
+
+def _is_share(share: object) -> bool:
+    return isinstance(share, int | float) and 0 <= share <= 1

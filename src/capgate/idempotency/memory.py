@@ -63,13 +63,18 @@ class MemoryIdempotency:
                 return Conflict()
             return _detached(known.state)
 
-    async def suspend(self, key: str, approval_id: str, *, execution_id: str | None = None) -> bool:
+    async def suspend(
+        self,
+        key: str,
+        approval_id: str,
+        *,
+        execution_id: str | None = None,
+        replaces: str | None = None,
+    ) -> bool:
         """See `IdempotencyStore.suspend`."""
         with self._lock:
             entry = self._entries.get(key)
-            if entry is None or not isinstance(entry.state, InFlight):
-                return False
-            if execution_id not in {None, entry.execution_id}:
+            if entry is None or not _may_wait(entry, execution_id, replaces):
                 return False
             entry.state = Suspended(approval_id, entry.execution_id)
             return True
@@ -103,6 +108,12 @@ class MemoryIdempotency:
             # The key may have been released and claimed anew: then this is not its entry.
             if self._entries.get(key) is entry:
                 del self._entries[key]
+
+
+def _may_wait(entry: _Entry, execution_id: str | None, replaces: str | None) -> bool:
+    if isinstance(entry.state, Suspended):
+        return entry.state.approval_id == replaces
+    return isinstance(entry.state, InFlight) and execution_id in {None, entry.execution_id}
 
 
 def _detached(state: _State) -> _State:

@@ -31,10 +31,19 @@ class IdempotencyStore(Protocol):
         """
         ...
 
-    async def suspend(self, key: str, approval_id: str, *, execution_id: str | None = None) -> bool:
+    async def suspend(
+        self,
+        key: str,
+        approval_id: str,
+        *,
+        execution_id: str | None = None,
+        replaces: str | None = None,
+    ) -> bool:
         """Note that the call in flight waits for an approval.
 
-        With an execution id, only if that execution holds the key.
+        With an execution id, only if that execution holds the key. An entry that waits for the
+        approval `replaces` already waits for the new one from now on, whoever asks; its holder
+        and its expiry stay.
 
         Returns:
             Whether it was noted: False when the entry is gone, ended, or another's.

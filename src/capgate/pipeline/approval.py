@@ -32,7 +32,8 @@ class Approval(CoreStage):
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep | Skip:
         """Bind the capability's own rule; policies add theirs at each call."""
         rule = capability.definition.approval
-        static = () if rule is None else (requirement_of_rule(rule, capability.view.title),)
+        title = capability.view.title or capability.view.id
+        static = () if rule is None else (requirement_of_rule(rule, title),)
         policies = in_phase("invocation", runtime.policies, capability.definition.policies)
         if not static and not policies:
             return Skip("the capability has no approval rule and no policy could ask for one")

@@ -5,11 +5,11 @@ The order of judgement is the table at the top of `capgate.call.scope`.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from capgate.call import Cause, Context, Guard, Interrupted, first, is_exit, stopped
+from capgate.call import Cause, Context, Guard, Interrupted, first, is_closing, is_exit, stopped
 from capgate.errors import CapabilityError, Effect, ErrorCode, normalize
 from capgate.pipeline.threads import in_thread
 
@@ -26,10 +26,11 @@ class Attempt:
         "_bind",
         "_context",
         "_declared",
-        "_evidence",
         "_handler",
         "_runtime",
+        "_start",
         "_synchronous",
+        "_telling",
         "timeout",
     )
 
@@ -40,29 +41,19 @@ class Attempt:
         self._context = capability.definition.context
         self._declared = capability.definition.errors
         self._runtime = runtime
-        self._synchronous = not inspect.iscoroutinefunction(capability.definition.handler)
-        self._evidence = runtime.evidence
+        self._synchronous = not capability.definition.is_async
+        self._telling = runtime.evidence.active
+        self._start = runtime.evidence.start
         self.timeout = capability.definition.timeout or runtime.attempt_timeout
 
-    async def once(self, call: Call, *, opening: bool = True) -> None:
-        """Pass the gate and run the handler; returns when it returned.
-
-        Args:
-            call: The call; its `output` is written.
-            opening: This is the first attempt: `capability.started` is still to be told.
+    async def once(self, call: Call, number: int = 1) -> None:
+        """Pass the gate, tell `capability.started` the first time, run the handler.
 
         Raises:
             CapabilityError: TIMEOUT, CANCELLED, or what the handler's failure became.
             Interrupted: The gate found the call stopped.
             BaseException: A native cancellation, an exit of the process.
         """
-        telling = False
-        if opening:
-            call.attempts = 1
-            telling = self._evidence.active
-            if telling and not self._evidence.immediate:
-                await self._start(call)
-                telling = False
         watch = call.watch
         scope = call.scope = watch.new_scope()
         raised: BaseException | None = None
@@ -72,14 +63,14 @@ class Attempt:
                 task = call.task
                 if enclosed or task is None or task.cancelling() or call.guard is not None:
                     pass_gate(call)
-                if telling:
-                    started = self._evidence.start(call)
+                if self._telling and number == 1:
+                    started = self._start(call)
                     if started is not None:
-                        await call.watch.shielded(started)
-                        pass_gate(call)
+                        await self._told(call, started)
+                keywords = self._bind(call.value)
                 watch.arm(call, self.timeout)
                 call.running = True
-                keywords = self._bind(call.value)
+                call.attempts = number
                 if self._context is not None:
                     keywords[self._context] = self._make_context(call)
                 if self._synchronous:
@@ -92,39 +83,42 @@ class Attempt:
                 raised = error
             watch.disarm(call)
             call.running = False
-        if raised is None and call.cause is None and call.guard is None:
-            # Nothing around it could have been cancelled: no need to ask the back end.
-            alone = not enclosed and not call.task.cancelling()
-            if alone or not call.native():
-                call.late = watch.now() >= call.deadline
-                return
+        # Where nothing around it could have been cancelled there is no need to ask the back end.
+        if (raised is None and call.cause is None and call.guard is None) and (
+            (not enclosed and not call.task.cancelling()) or not call.native()
+        ):
+            call.late = watch.now() >= call.deadline
+            return
         self._judge(call, raised)
 
-    async def _start(self, call: Call) -> None:
-        """Tell the audit where that takes an await: between two gates, outside the handler's scope."""
+    async def _told(self, call: Call, started: Awaitable[None]) -> None:
+        """Wait until it is told that the handler starts, then look again whether it may."""
+        await call.watch.shielded(started)
         pass_gate(call)
-        started = self._evidence.start(call)
-        if started is not None:
-            await call.watch.shielded(started)
 
     def _judge(self, call: Call, raised: BaseException | None) -> None:
         call.rest()
-        if raised is not None and is_exit(raised):
+        if raised is not None and (is_exit(raised) or is_closing(raised)):
             raise raised
+        if call.deadline == inf and raised is not None:
+            raise _before_the_handler(call, raised)
         now = call.watch.now()
         note_token(call, now)
-        if call.native():
-            raise raised or Interrupted
-        fired = first(call.guard, call)
+        fired = first(call)
+        # While the outer scope is open and cancelled, only the ending can tell a native stop.
+        if (call.guard is None or call.guard.cause is None) and call.native():
+            raise _let_out(raised)
         if fired is not None and fired.cause is Cause.TOKEN:
-            raise CapabilityError(ErrorCode.CANCELLED, effect=Effect.UNKNOWN) from raised
+            raise CapabilityError(ErrorCode.CANCELLED) from raised
         if raised is None:
             call.late = fired is not None or past(call, now) or past(call.guard, now)
             return
         if fired is not None:
-            raise CapabilityError(ErrorCode.TIMEOUT, effect=Effect.UNKNOWN) from raised
-        if type(raised) is Interrupted:
-            raise raised
+            raise CapabilityError(ErrorCode.TIMEOUT) from raised
+        raise raised if call.denial is not None else self._failure(call, raised)
+
+    def _failure(self, call: Call, raised: BaseException) -> CapabilityError:
+        """Return what the exception of the handler becomes."""
         failure = normalize(
             raised,
             declared=self._declared,
@@ -132,21 +126,15 @@ class Attempt:
             effect=Effect.UNKNOWN,
         )
         call.harmless = failure.effect is Effect.NONE
-        raise failure
+        return failure
 
     def _make_context(self, call: Call) -> Context[Any]:
         return Context(call, nest=self._runtime.nest, synchronous=self._synchronous)
 
     async def _in_thread(self, call: Call, keywords: dict[str, Argument]) -> Argument:
-        result = await in_thread(
-            call,
-            self._handler,
-            keywords,
-            threads=self._runtime.threads,
-            release=call.take_places(),
-        )
-        # A plain function may still hand back a coroutine.
-        return await result if isinstance(result, Awaitable) else result
+        result = await in_thread(call, self._handler, keywords, threads=self._runtime.threads)
+        # A plain function may still hand back a coroutine; its type is asked, as values may lie.
+        return await result if issubclass(type(result), Awaitable) else result
 
 
 def pass_gate(call: Call) -> None:
@@ -169,3 +157,19 @@ def note_token(call: Call, now: float) -> None:
     token = call.request.cancel
     if token is not None and token.cancelled and call.guard is not None:
         call.guard.note(Cause.TOKEN, now)
+
+
+def _before_the_handler(call: Call, raised: BaseException) -> BaseException:
+    """Return how an attempt ends that never got to its handler: stopped, if it has been."""
+    if type(raised) is Interrupted or not stopped(call):
+        return raised
+    return _let_out(raised)
+
+
+def _let_out(raised: BaseException | None) -> BaseException:
+    """Return what carries a stop on: never an error that claims to be a verdict."""
+    if raised is not None and not issubclass(type(raised), Exception):
+        return raised
+    stop = Interrupted()
+    stop.__cause__ = raised
+    return stop

@@ -80,7 +80,15 @@ class _Judge:
                 ) from error
         if actor is None:
             raise _unauthenticated(call, None)
-        call.identity = call.actor = capture(actor)
+        today = capture(actor)
+        if today != record.actor:
+            # A broken directory: nobody ever executes as somebody else.
+            raise CapabilityError(
+                ErrorCode.INTERNAL_ERROR,
+                stage=FailureStage.AUTHENTICATION,
+                reason="load_actor answered another actor",
+            )
+        call.identity = call.actor = today
 
 
 def _unauthenticated(call: Call, cause: BaseException | None) -> CapabilityError:

@@ -52,10 +52,12 @@ async def claim(call: Call, runtime: Runtime) -> None:
         raise CapabilityError(ErrorCode.IDEMPOTENCY_CONFLICT, reason="no canonical input")
     key = scoped_key(call.capability_id, call.actor, call.request.idempotency_key or "")
     for _ in range(_ATTEMPTS):
+        # Noted first: if the answer is lost, the key may be this call's, and is given back.
+        call.claim_key = key
         answer = await begin(call, runtime, key, digest)
         if isinstance(answer, Claimed):
-            call.claim_key = key
             return
+        call.claim_key = None
         if isinstance(answer, Replay):
             call.replay = answer.outcome
             raise Replayed
@@ -106,9 +108,11 @@ async def settle(
         return
     store = runtime.idempotency
     if call.suspended is not None and error is None:
-        await ask_store(
-            runtime, store.suspend(key, call.suspended.id, execution_id=call.execution_id)
+        replaces = None if call.approval is None else call.approval.id
+        suspending = store.suspend(
+            key, call.suspended.id, execution_id=call.execution_id, replaces=replaces
         )
+        await ask_store(runtime, suspending)
     elif _frees(call, error, idempotent=idempotent):
         await _free(call, runtime, key)
     else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from capgate.errors import CapabilityError, ErrorCode, FailureStage, refusal
 from capgate.pipeline.identity import identify
+from capgate.pipeline.policy import report_broken
 from capgate.pipeline.stage import CoreRun, CoreStage, CoreStep, Skip
 from capgate.policies import PolicyBatch, Ruling, Verdict, in_phase
 
@@ -62,10 +63,19 @@ class _Concealing:
         if not isinstance(ruling, Ruling):
             ruling = await ruling
         call.decisions += ruling.records
+        report_broken(call, ruling.broken, self._runtime)
         denial = _DENIALS.get(ruling.verdict)
         if denial is not None:
+            call.denial = denial
             call.deny_reason = ruling.decision.reason if ruling.decision else None
-            raise concealed(call, denial, ruling.first_broken())
+            raise _refused_by_policy(ruling)
+
+
+def _refused_by_policy(ruling: Ruling) -> CapabilityError:
+    """Return a refusal that looks like the others outside; inside, its stage is the policies'."""
+    error = CapabilityError(ErrorCode.CAPABILITY_NOT_FOUND, stage=FailureStage.POLICY)
+    error.__cause__ = ruling.first_broken()
+    return error
 
 
 def concealed(call: Call, denial: str, cause: BaseException | None = None) -> CapabilityError:

@@ -5,17 +5,18 @@ Here a failure meets the normaliser; nothing after this changes what it became.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from math import inf
+from typing import TYPE_CHECKING, Final, cast
 
 from capgate.call import (
     Cause,
+    Halted,
     Interrupted,
-    Overrun,
-    Stray,
-    call_bounded,
     first,
+    is_closing,
     is_exit,
     resume_native,
+    sole_leaf,
 )
 from capgate.capability import READ_ONLY, ContractViolation
 from capgate.errors import (
@@ -31,15 +32,19 @@ from capgate.idempotency import restore_error
 from capgate.pipeline.claiming import Replayed, settle
 from capgate.pipeline.evidence import frozen
 from capgate.pipeline.gate import Suspend
+from capgate.pipeline.settling import call_back, call_back_at_exit, contained
 from capgate.pipeline.telling import cancelled_data, completed_data, denied_data, failed_data
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from capgate.call import Call
+    from capgate.errors import FailureStage
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
 
+# What a gate raises: it says that the call was stopped, not why.
+_GATES: Final = (Interrupted, Halted)
 _STOPPED: Final = frozenset({ErrorCode.TIMEOUT, ErrorCode.CANCELLED})
 # What a custom stage refuses with, as the audit's reason of a denial.
 _DENIALS: Final = {
@@ -98,6 +103,10 @@ class Ending:
             await self._suspend(call)
         elif kind is Replayed:
             await self._replay(call)
+        elif is_closing(raised):
+            self._close(call)
+            if issubclass(kind, GeneratorExit):
+                raise raised
         elif is_exit(raised):
             await self._exit(call, raised)
         else:
@@ -126,7 +135,7 @@ class Ending:
             await self._concluded(call, restore_error(stored.error))
             return
         try:
-            call.output = self._contract.validate_output(stored.output)
+            call.output = self._contract.restore_output(stored.output)
         except ContractViolation as violation:
             error = CapabilityError(ErrorCode.OUTPUT_INVALID)
             error.__cause__ = violation
@@ -143,23 +152,18 @@ class Ending:
             await concluding
 
     async def _fail(self, call: Call, raised: BaseException) -> None:
-        step = call.step
+        call.rest()
         native = call.native()
         error = self._judged(call, raised, native=native)
-        # What a custom stage raised may be held by others; everything else was made for this call.
-        if error is raised and step is not None and not step.core:
-            error = stamp(error)
-        concluding = self._refused(call, error, native=native)
-        if concluding is not None:
-            await concluding
-        if native:
-            # The last step: nothing of ours may stand between the caller and its cancellation.
+        await self._settle(call, self._record(call, error, native=native))
+        # The last step: nothing of ours may stand between the caller and its cancellation.
+        if native or call.native():
             await resume_native(raised)
 
     def verdict(self, call: Call) -> tuple[str, str | None]:
         """Return what `explain` says of a step that ended the call."""
         raised = call.raised
-        if isinstance(raised, Suspend):
+        if type(raised) is Suspend:
             return "approval-required", None
         if raised is None or is_exit(raised) or call.native():
             raise raised or LookupError("nothing ended the call")
@@ -169,26 +173,32 @@ class Ending:
     def _judged(self, call: Call, raised: BaseException, *, native: bool) -> CapabilityError:
         """Return the failure that `raised` stands for."""
         step = call.step
-        if step is None or step.core:
-            if type(raised) is CapabilityError:
-                return raised
-        elif is_own(raised) and raised.execution_id is None:
-            # Only this execution's own: a nested one's error has an execution id already.
-            if not call.entered and call.denial is None:
-                call.denial = _DENIALS.get(raised.code)
+        core = step is None or step.core
+        if core and type(raised) is CapabilityError:
             return raised
-        fired = first(call.guard, call)
-        if native or type(raised) is Interrupted or fired is not None or call.halted:
+        fired = first(call)
+        if native or type(raised) in _GATES or (fired is not None and not call.returned):
             timed_out = fired is not None and fired.cause is Cause.DEADLINE
             error = CapabilityError(ErrorCode.TIMEOUT if timed_out else ErrorCode.CANCELLED)
-        elif step is None or step.core:
-            stage = None if step is None else step.failure_stage
-            error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=stage)
-        else:
-            error = class_failure(step.failure_stage, raised)
-            if not call.entered:
-                call.denial = _DENIALS.get(error.code)
+            error.__cause__ = raised.__cause__ if type(raised) in _GATES else raised
+            return error
+        if not core:
+            return self._of_a_stage(call, step.failure_stage, sole_leaf(raised))
+        stage = None if step is None else step.failure_stage
+        error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=stage)
         error.__cause__ = raised
+        return error
+
+    def _of_a_stage(
+        self, call: Call, stage: FailureStage, raised: BaseException
+    ) -> CapabilityError:
+        """Return the failure of a custom stage."""
+        # Only this execution's own: a nested one's error has an execution id already. Others may
+        # hold on to what was raised, so it is copied.
+        own = is_own(raised) and cast("CapabilityError", raised).execution_id is None
+        error = stamp(cast("CapabilityError", raised)) if own else class_failure(stage, raised)
+        if not call.entered and call.denial is None:
+            call.denial = _DENIALS.get(error.code)
         return error
 
     def _effect(self, call: Call) -> Effect:
@@ -196,12 +206,21 @@ class Ending:
             return Effect.NONE
         if call.returned:
             return Effect.DONE
-        return Effect.NONE if call.harmless and not call.doubt else Effect.UNKNOWN
+        # An attempt that never got to its handler has no deadline.
+        untouched = call.harmless or call.deadline == inf
+        return Effect.NONE if untouched and not call.doubt else Effect.UNKNOWN
 
-    def _refused(
+    def _refused(self, call: Call, error: CapabilityError) -> Awaitable[None] | None:
+        """Record a failure that was made for this call; awaitable as `conclude`."""
+        noted = self._record(call, error)
+        if noted is None and call.claim_key is None and call.settling is None:
+            return None
+        return self._finish(call, noted)
+
+    def _record(
         self, call: Call, error: CapabilityError, *, native: bool = False
     ) -> Awaitable[None] | None:
-        """Record a failure that was made for this call; awaitable as `conclude`."""
+        """Write the failure on the call, tell the audit, report what is private."""
         if not call.replayed:
             call.effect = self._effect(call)
         if call.burnt:
@@ -210,9 +229,7 @@ class Ending:
         noted = self._tell_failure(call, error, native=native) if self._evidence.active else None
         if not error.exposed and not call.replayed:
             self._runtime.report(error)
-        if noted is None and call.claim_key is None and call.settling is None:
-            return None
-        return self._finish(call, noted)
+        return noted
 
     def _tell_failure(
         self, call: Call, error: CapabilityError, *, native: bool
@@ -224,23 +241,36 @@ class Ending:
         return self._tell("capability.failed", call, failed_data(call, error))
 
     async def _exit(self, call: Call, raised: BaseException) -> None:
+        call.rest()
         call.effect = self._effect(call)
-        closed = isinstance(raised, GeneratorExit)
-        code = ErrorCode.CANCELLED if closed else ErrorCode.INTERNAL_ERROR
-        stage = None if closed or call.step is None else call.step.failure_stage
-        error = CapabilityError(code, stage=stage)
-        call.error = stamp(error, execution_id=call.execution_id, effect=call.effect)
-        if closed:
-            data = cancelled_data(call, native=True)
-            self._evidence.note_at_exit("capability.cancelled", call, data)
-        else:
-            noted = None
-            if self._evidence.active:
-                noted = self._tell("capability.failed", call, failed_data(call, call.error))
-            await self._finish(call, noted)
+        stage = None if call.step is None else call.step.failure_stage
+        error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=stage)
+        call.error = seal(error, call.execution_id, call.effect)
+        noted = None
+        if self._evidence.active:
+            noted = self._tell("capability.failed", call, failed_data(call, call.error))
+        await self._settle(call, noted)
         raise raised
 
+    def _close(self, call: Call) -> None:
+        """End a call whose coroutine is being closed: from here on nothing can be awaited."""
+        call.rest()
+        if call.told_suspended:
+            return
+        call.effect = self._effect(call)
+        error = CapabilityError(ErrorCode.CANCELLED)
+        call.error = seal(error, call.execution_id, call.effect)
+        data = cancelled_data(call, native=True)
+        self._evidence.note_at_exit("capability.cancelled", call, data)
+        call_back_at_exit(call)
+
     async def _finish(self, call: Call, noted: Awaitable[None] | None) -> None:
+        """Settle the call; a cancellation that the shields held back goes on afterwards."""
+        await self._settle(call, noted)
+        if call.native():
+            await resume_native(None)
+
+    async def _settle(self, call: Call, noted: Awaitable[None] | None) -> None:
         """Deliver the event, settle the key, run what stages left, last first; all shielded."""
         shielded = call.watch.shielded
         if noted is not None:
@@ -249,10 +279,8 @@ class Ending:
             if call.error is None and call.suspended is None and self._contract is not None:
                 call.output_json = self._contract.dump_output(call.output)
             keeping = settle(call, self._runtime, call.error, idempotent=self._idempotent)
-            await shielded(_contained(call, keeping))
-        for callback in reversed(call.settling or ()):
-            ran = call_bounded(callback, seconds=self._runtime.policy_timeout)
-            await shielded(_contained(call, ran))
+            await shielded(contained(call, keeping))
+        await call_back(call, self._runtime.policy_timeout)
 
 
 def _spent(error: CapabilityError) -> CapabilityError:
@@ -267,11 +295,3 @@ def _spent(error: CapabilityError) -> CapabilityError:
     )
     spent.__cause__ = error.__cause__
     return spent
-
-
-async def _contained(call: Call, work: Awaitable[None]) -> None:
-    """Await what may record or release but never decide; its failure is reported."""
-    try:
-        await work
-    except (Overrun, Stray, Exception) as error:
-        call.logger.error("settle_failed", error_type=type(error).__name__)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from capgate.approvals import covers
-from capgate.call import Interrupted, Overrun, Stray, bounded, stopped
-from capgate.errors import CapabilityError, ErrorCode, FailureStage
+from capgate.call import Interrupted, stopped
+from capgate.errors import FailureStage
 from capgate.pipeline.attempt import Attempt
 from capgate.pipeline.gate import Gate, requirement_of
 from capgate.pipeline.grant import release_grant, spend_grant
-from capgate.pipeline.policy import enforce
+from capgate.pipeline.policy import take_ruling
 from capgate.pipeline.retrying import Retrying
-from capgate.pipeline.slots import Slots
+from capgate.pipeline.slots import Places, Slots
 from capgate.pipeline.stage import CoreStage, CoreStep
 from capgate.policies import PolicyBatch, Ruling, in_phase
 
@@ -60,11 +60,11 @@ class _Executing:
         )
         self._gate = Gate(capability, runtime)
         self.attempt = Attempt(capability, runtime)
-        retry = capability.definition.retry
-        self._retrying = None if retry is None else Retrying(self.attempt, retry, runtime)
         own = capability.definition.max_concurrency
-        slots = (runtime.places, None if own is None else Slots(own, runtime.limits.max_queue))
-        self._places = tuple(each for each in slots if each is not None)
+        slots = None if own is None else Slots(own, runtime.limits.max_queue)
+        self._places = places = Places(runtime.places, slots, self.attempt.timeout)
+        retry = capability.definition.retry
+        self._retrying = None if retry is None else Retrying(self.attempt, places, retry, runtime)
         self._runtime = runtime
         self._view = capability.view
         self._plain = not (self._batch or self._places or self._retrying)
@@ -88,13 +88,17 @@ class _Executing:
     async def run(self, call: Call) -> None:
         if self._batch:
             await self._ask_policies(call)
-        if self._places:
-            await self._take_places(call)
         try:
+            if self._places:
+                await self._places.take(call)
             await self._execute(call)
-        finally:
+        except GeneratorExit:
+            raise  # a closed coroutine can await nothing
+        except BaseException:
             if call.spent and not call.entered:
                 await call.watch.shielded(release_grant(call, self._runtime))
+            raise
+        finally:
             if call.places:
                 call.take_places()()
 
@@ -113,22 +117,9 @@ class _Executing:
         if not isinstance(ruling, Ruling):
             ruling = await ruling
         before = call.requirements
-        call.decisions += ruling.records
-        enforce(call, ruling)
+        take_ruling(call, ruling, self._runtime)
         asked = (requirement_of(decision) for decision in call.requirements[len(before) :])
         granted = call.approval
         missing = tuple(each for each in asked if granted is None or not covers(granted, each))
         if missing:
             await self._gate.ask(call, missing)
-
-    async def _take_places(self, call: Call) -> None:
-        for slots in self._places:
-            try:
-                await bounded(slots.acquire(), self.attempt.timeout)
-            except CapabilityError as error:
-                if error.code is ErrorCode.RATE_LIMITED:
-                    call.denial = "rate-limited"
-                raise
-            except (Overrun, Stray) as error:
-                raise CapabilityError(ErrorCode.TIMEOUT) from error
-            call.places = (*call.places, slots.release)

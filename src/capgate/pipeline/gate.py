@@ -24,8 +24,10 @@ from capgate.call import Interrupted, Overrun, Stray, bounded, call_bounded, sto
 from capgate.capability import ContractViolation, input_hash
 from capgate.errors import CapabilityError, ErrorCode, FailureStage
 from capgate.pipeline.evidence import frozen
+from capgate.pipeline.grant import release_grant
 
 if TYPE_CHECKING:
+    from capgate.approvals import ApprovalHandler
     from capgate.call import Call
     from capgate.capability import ApprovalRule
     from capgate.errors import JSON
@@ -78,8 +80,8 @@ class Gate:
         Raises:
             Suspend: The request is stored and waits.
             Interrupted: The call has been stopped.
-            CapabilityError: APPROVAL_UNSERIALIZABLE_INPUT, APPROVAL_UNAVAILABLE, or what an
-                inline answer ran into.
+            CapabilityError: APPROVAL_UNSERIALIZABLE_INPUT, APPROVAL_UNAVAILABLE, what became of
+                the approval this call runs under, or what an inline answer ran into.
         """
         if stopped(call):
             raise Interrupted
@@ -87,8 +89,41 @@ class Gate:
         if call.dry_run:
             call.suspended = record
             raise Suspend
-        await self._runtime.desk.store.create(record)
+        if call.approval is None:
+            await self._runtime.desk.store.create(record)
+        else:
+            await call.watch.shielded(self._replace(call, call.approval, record))
         await self._answer_inline(call, record)
+
+    async def _replace(self, call: Call, granted: ApprovalRecord, record: ApprovalRecord) -> None:
+        """Store a request in the place of a grant, which is spent: one operation, one approval."""
+        store, now = self._runtime.desk.store, self._runtime.clock.now
+        try:
+            await store.consume(granted.id, call.execution_id, now())
+        except CapabilityError as error:
+            if error.code is ErrorCode.APPROVAL_UNAVAILABLE:
+                await release_grant(call, self._runtime)
+            raise
+        try:
+            await store.create(record)
+        except CapabilityError:
+            if await self._undone(record):
+                await release_grant(call, self._runtime)
+            else:
+                call.burnt = True
+            raise
+
+    async def _undone(self, record: ApprovalRecord) -> bool:
+        """Make sure that a request whose storing failed cannot be answered; False if unknown."""
+        store = self._runtime.desk.store
+        try:
+            stored = await store.get(record.id)
+            if stored is not None and stored.binding == record.binding:
+                await store.withdraw(record.id, self._runtime.clock.now())
+        except CapabilityError as error:
+            self._runtime.report(error)
+            return False
+        return True
 
     async def _record(self, call: Call, requirements: tuple[Requirement, ...]) -> ApprovalRecord:
         merged = merge(requirements, default_window=self._runtime.approval_window)
@@ -116,6 +151,8 @@ class Gate:
         view = self._capability.view
         now = self._runtime.clock.now()
         granted = call.approval
+        # What has been signed already counts on: it is not asked for again.
+        reasons, types = ((), ()) if granted is None else (granted.reasons, granted.types)
         return ApprovalRecord(
             id=self._runtime.new_approval_id(),
             capability_id=call.capability_id,
@@ -125,8 +162,8 @@ class Gate:
             shown_input=None,
             input_hash=digest,
             contract=view.fingerprint,
-            reasons=merged.reasons,
-            types=tuple(dict.fromkeys((*(granted.types if granted else ()), *merged.types))),
+            reasons=tuple(dict.fromkeys((*merged.reasons, *reasons))),
+            types=tuple(dict.fromkeys((*types, *merged.types))),
             risk=view.risk,
             side_effect=view.side_effect,
             correlation_id=call.correlation_id,
@@ -152,8 +189,8 @@ class Gate:
 
     async def _answer_inline(self, call: Call, record: ApprovalRecord) -> None:
         decision = await self._ask_inline(record)
-        suspended = decision is None or record.quorum > 1
-        await self._tell(call, record, suspended=suspended)
+        # An answer that leaves it pending ends in a second event, the terminal one.
+        await self._tell(call, record, suspended=decision is None)
         if decision is not None:
             desk = self._runtime.desk
             answer = desk.approve if decision.approved else desk.reject
@@ -173,14 +210,10 @@ class Gate:
             return None
         seconds = (record.expires_at - record.requested_at).total_seconds()
         try:
-            decision = await bounded(handler(record.copy()), seconds)
+            return await bounded(_answer(handler, record), seconds)
         except (Overrun, Stray, Exception) as error:
             self._report(error)
             return None
-        if decision is not None and not isinstance(decision, ApprovalDecision):
-            self._report(TypeError(f"an approval handler answered {type(decision).__name__}"))
-            return None
-        return decision
 
     def _report(self, cause: BaseException) -> None:
         error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=FailureStage.APPROVAL)
@@ -189,17 +222,28 @@ class Gate:
 
     async def _tell(self, call: Call, record: ApprovalRecord, *, suspended: bool) -> None:
         call.told_suspended = suspended
-        noted = self._runtime.evidence.note(
-            "capability.approval_requested",
-            call,
-            frozen(
-                approval_id=record.id,
-                reasons=record.reasons,
-                types=record.types,
-                expires_at=record.expires_at.isoformat(),
-                suspended=suspended,
-                policy_decisions=call.decisions,
-            ),
+        evidence = self._runtime.evidence
+        if not evidence.active:
+            return
+        data = frozen(
+            approval_id=record.id,
+            reasons=record.reasons,
+            types=record.types,
+            expires_at=record.expires_at.isoformat(),
+            suspended=suspended,
+            policy_decisions=call.decisions,
         )
+        tell = evidence.tell_strictly if suspended and evidence.strict else evidence.note
+        noted = tell("capability.approval_requested", call, data)
         if noted is not None:
-            await noted
+            await call.watch.shielded(noted)
+
+
+async def _answer(handler: ApprovalHandler, record: ApprovalRecord) -> ApprovalDecision | None:
+    """Return a copy of what a handler answered, checked like one just made."""
+    given = await handler(record.copy())
+    if given is None:
+        return None
+    if type(given) is not ApprovalDecision:
+        raise TypeError(f"an approval handler answered {type(given).__name__}")
+    return ApprovalDecision(given.approved, given.by, given.comment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from capgate.call import Interrupted, stopped
-from capgate.errors import CapabilityError
+from capgate.errors import CapabilityError, ErrorCode
 
 if TYPE_CHECKING:
     from capgate.call import Call
@@ -27,20 +27,22 @@ async def spend_grant(call: Call, runtime: Runtime) -> None:
             call.approval.id, call.execution_id, runtime.clock.now()
         )
     except CapabilityError as error:
-        call.spent = error.code.value == "APPROVAL_UNAVAILABLE"
+        call.spent = error.code is ErrorCode.APPROVAL_UNAVAILABLE
         raise
     if stopped(call):
         raise Interrupted
 
 
 async def release_grant(call: Call, runtime: Runtime) -> None:
-    """Give the approval back; if that fails too it stays spent, and the error says so."""
+    """Give the approval back; if the store does not answer it stays spent, and the error says so."""
     if call.approval is None:
         return
     try:
         await runtime.desk.store.release(call.approval.id, call.execution_id)
     except CapabilityError as error:
-        call.burnt = True
-        runtime.report(error)
-    else:
-        call.spent = False
+        # Any other answer is a definite one: this execution does not hold it.
+        if error.code is ErrorCode.APPROVAL_UNAVAILABLE:
+            call.burnt = True
+            runtime.report(error)
+            return
+    call.spent = False

@@ -60,7 +60,8 @@ class _Validating:
         if pending is not None:
             await pending
         details = None
-        if self._public or (call.identity is not None and call.identity.kind != "anonymous"):
+        known = call.identity is not None and call.identity.kind != "anonymous"
+        if call.identity_error is None and (self._public or known):
             details = {"issues": violation.issues}
         raise CapabilityError(ErrorCode.INPUT_INVALID, details=details) from violation
 

@@ -134,7 +134,12 @@ def _check_stage(stage: object) -> list[Issue]:
         )
         return [Issue("PIPELINE_INVALID", text)]
     issues: list[Issue] = []
-    if not (isinstance(stage.name, str) and stage.name.strip()):
+    kind = type(stage)
+    if kind.run is Stage.run and kind.bind is Stage.bind:
+        text = f"{where} has neither run() nor bind()"
+        issues.append(Issue("PIPELINE_INVALID", text, where))
+    name: object = stage.name
+    if not (isinstance(name, str) and name.strip()):
         issues.append(Issue("PIPELINE_INVALID", f"{where} needs a name", where))
     if not isinstance(stage.failure_stage, FailureStage):
         text = f"{where}.failure_stage must be a FailureStage"

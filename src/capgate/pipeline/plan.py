@@ -10,12 +10,13 @@ from capgate.pipeline.discovery import Discovery, concealed
 from capgate.pipeline.ending import Ending
 from capgate.pipeline.evidence import NO_DATA, frozen
 from capgate.pipeline.execution import Execution
+from capgate.pipeline.settling import call_back
 from capgate.pipeline.stage import Bound, CoreStage, Skip, Stage, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from capgate.call import Call
+    from capgate.call import Call, CallGuard
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
     from capgate.pipeline.stage import CoreRun, Run
@@ -42,6 +43,7 @@ class Plan:
         "_resumed",
         "_runtime",
         "_straight",
+        "_unprepared",
         "capability",
         "described",
         "form",
@@ -65,6 +67,9 @@ class Plan:
         self._resumed = tuple(line.resumed for line in before if line.resumed is not None)
         self._after = tuple(line.fresh for line in behind if line.fresh is not None)
         self._straight = self._fresh + self._after
+        # The step in whose name a call is refused that has no dependencies.
+        judges = (step for step in self._fresh if step.stage == Discovery.name)
+        self._unprepared = next(judges, self._fresh[-1])
         self.described = tuple(line.described for line in (*before, *behind))
         self.capability = capability
         self.refuses = refuses
@@ -86,63 +91,87 @@ class Plan:
         """
         live = self._runtime.live
         live.add(call)
+        step: Bound | None = None
         try:
-            if self._evidence.active:
-                noted = self._evidence.note("capability.requested", call, self._claim(call))
-                if noted is not None:
-                    await call.watch.shielded(noted)
-            if call.guard is not None or call.resumed:
-                await self._carry_guarded(call)
-            else:
-                step: Bound | None = None
-                try:
+            try:
+                if self._evidence.active:
+                    noted = self._evidence.note("capability.requested", call, self._claim(call))
+                    if noted is not None:
+                        await call.watch.shielded(noted)
+                if call.guard is not None or call.resumed:
+                    await self._carry_guarded(call)
+                else:
                     for step in self._straight:
                         pending = step.run(call)
                         if pending is not None:
                             await pending
-                except BaseException as raised:  # judged by the ending
-                    call.raised, call.step = raised, step
+            except BaseException as raised:  # judged by the ending, which nothing gets around
+                call.raised, call.step = raised, step
             concluding = self._conclude(call)
             if concluding is not None:
                 await concluding
         finally:
             live.discard(call)
-            if call.guard is not None:
-                call.guard.rest()
 
     async def _carry_guarded(self, call: Call) -> None:
         """Run the steps up to the handler inside the call's own scope, the others after it."""
-        steps = self._resumed if call.resumed else self._fresh
         guard = call.guard
-        if guard is None:
-            await self._walk(call, steps)
-        else:
-            with guard.scope:
-                await self._walk(call, steps)
-            guard.rest()
-            if call.request.cancel is not None:
-                call.request.cancel.unsubscribe(guard)
+        try:
+            if call.prepare is not None:
+                await self._prepare(call, call.prepare)
+            if call.raised is None:
+                steps = self._resumed if call.resumed else self._fresh
+                if guard is None:
+                    await self._walk(call, steps)
+                else:
+                    await self._walk_within(call, guard, steps)
+        finally:
+            if guard is not None:
+                guard.rest()
         if call.raised is None:
             await self._walk(call, self._after)
+
+    async def _prepare(self, call: Call, prepare: Callable[[], Awaitable[None]]) -> None:
+        """Have the dependencies made, without which nothing runs."""
+        call.step = self._unprepared
+        call.prepare = None
+        try:
+            if stopped(call):
+                raise Interrupted
+            await prepare()
+        except BaseException as raised:  # judged by the ending
+            call.raised = self._of_dependencies(call, raised)
+
+    def _of_dependencies(self, call: Call, raised: BaseException) -> BaseException:
+        """Return what ends a call whose dependencies could not be made.
+
+        Where policies of the discovery phase could not be asked, nothing is revealed.
+        """
+        if not issubclass(type(raised), Exception) or type(raised) is Interrupted:
+            return raised
+        if self._unprepared.stage == Discovery.name:
+            return concealed(call, "policy-failed", raised)
+        error = CapabilityError(ErrorCode.INTERNAL_ERROR)
+        error.__cause__ = raised
+        return error
+
+    async def _walk_within(self, call: Call, guard: CallGuard, steps: tuple[Bound, ...]) -> None:
+        """Run steps inside the call's own scope."""
+        try:
+            with guard.scope:
+                await self._walk(call, steps)
+        except Exception as broken:
+            # The handler left a scope of its own open in ours, which cannot be left in order.
+            if call.raised is None:
+                call.raised, call.step = broken, steps[-1]
+        if guard.cause is not None and call.raised is None and call.native():
+            # It returned after all, but the caller has been cancelled too.
+            call.raised, call.step = Interrupted(), steps[-1]
 
     def _claim(self, call: Call) -> Mapping[str, JSON]:
         if call.approval_id is None:
             return self._requested
         return frozen(**self._requested, approval_id=call.approval_id)
-
-    def refusing(self, broken: BaseException) -> Plan:
-        """Return the plan for a call whose dependencies could not be made.
-
-        Where policies of the discovery phase could not be asked, nothing is revealed.
-        """
-        conceals = bool(self._fresh) and self._fresh[0].stage == Discovery.name
-
-        def refuse(call: Call) -> None:
-            if conceals:
-                raise concealed(call, "policy-failed", broken)
-            raise CapabilityError(ErrorCode.INTERNAL_ERROR) from broken
-
-        return plan_refusal(refuse, Execution(), self._runtime, known=self.capability)
 
     async def _walk(self, call: Call, steps: tuple[Bound, ...]) -> None:
         """Run steps in order until one raises; what it raised is kept, the scope is left clean."""
@@ -161,14 +190,19 @@ class Plan:
     async def explain(self, call: Call) -> list[tuple[str, str, str | None]]:
         """Run every stage but execution and what follows it, and tell each one's verdict."""
         verdicts: list[tuple[str, str, str | None]] = []
-        for step in self._fresh:
-            if step.stage == Execution.name:
+        last = self._unprepared
+        if call.prepare is not None:
+            await self._prepare(call, call.prepare)
+        for last in self._fresh if call.raised is None else ():
+            if last.stage == Execution.name and not self.refuses:
                 break
-            await self._walk(call, (step,))
+            await self._walk(call, (last,))
             if call.raised is not None:
-                verdicts.append((step.stage, *self._ending.verdict(call)))
                 break
-            verdicts.append((step.stage, "passed", None))
+            verdicts.append((last.stage, "passed", None))
+        await call_back(call, self._runtime.policy_timeout)
+        if call.raised is not None:
+            verdicts.append((last.stage, *self._ending.verdict(call)))
         return verdicts
 
 
@@ -230,6 +264,6 @@ def _shown(run: Run, seconds: float) -> CoreRun:
 
     def shown(call: Call) -> Awaitable[None] | None:
         pending = run(Invocation(call))
-        return None if pending is None else bounded(pending, seconds)
+        return None if pending is None else bounded(pending, seconds, call)
 
     return shown

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from capgate.errors import CapabilityError, ErrorCode, FailureStage, refusal
+from capgate.errors import CapabilityError, Effect, ErrorCode, FailureStage, refusal, seal
 from capgate.pipeline.claiming import claim
 from capgate.pipeline.stage import CoreStage, CoreStep
 from capgate.policies import PolicyBatch, Ruling, Verdict, in_phase
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterable
 
     from capgate.call import Call
     from capgate.capability import CapabilityView
@@ -49,15 +49,14 @@ class _Ruling:
         ruling = self._ask(call, self._view)
         if type(ruling) is not Ruling:
             return self._run_on(call, ruling)
-        call.decisions += ruling.records
-        if ruling.verdict is not Verdict.ALLOW:
-            enforce(call, ruling)
+        if ruling.verdict is Verdict.ALLOW:
+            call.decisions += ruling.records
+        else:
+            take_ruling(call, ruling, self._runtime)
         return None if call.request.idempotency_key is None else self.claim(call)
 
     async def _run_on(self, call: Call, pending: Awaitable[Ruling]) -> None:
-        ruling = await pending
-        call.decisions += ruling.records
-        enforce(call, ruling)
+        take_ruling(call, await pending, self._runtime)
         claiming = self.claim(call)
         if claiming is not None:
             await claiming
@@ -66,6 +65,28 @@ class _Ruling:
         if call.request.idempotency_key is None or call.dry_run:
             return None
         return claim(call, self._runtime)
+
+
+def take_ruling(call: Call, ruling: Ruling, runtime: Runtime) -> None:
+    """Put a ruling on record, report every policy that broke, and enforce it.
+
+    Raises:
+        CapabilityError: As `enforce`.
+    """
+    call.decisions += ruling.records
+    # The first to break is the cause of POLICY_FAILED, which the ending reports.
+    told = 1 if ruling.verdict is Verdict.ERROR and not call.dry_run else 0
+    report_broken(call, ruling.broken[told:], runtime)
+    enforce(call, ruling)
+
+
+def report_broken(
+    call: Call, broken: Iterable[tuple[str, BaseException]], runtime: Runtime
+) -> None:
+    """Report policies that broke, each as a failure of its own: the outcome may conceal them."""
+    for name, cause in broken:
+        error = refusal(ErrorCode.POLICY_FAILED, cause, reason=name)
+        runtime.report(seal(error, call.execution_id, Effect.NONE))
 
 
 def enforce(call: Call, ruling: Ruling) -> None:

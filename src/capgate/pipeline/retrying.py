@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import random
 from math import inf
-from typing import TYPE_CHECKING
+from secrets import SystemRandom
+from typing import TYPE_CHECKING, Final
 
-import anyio
-
+from capgate.call import is_exit, pause
 from capgate.errors import CapabilityError
 from capgate.pipeline.evidence import frozen
 
 if TYPE_CHECKING:
     from capgate.call import Call
     from capgate.capability import Retry
+    from capgate.errors import ErrorCode
     from capgate.pipeline.attempt import Attempt
     from capgate.pipeline.runtime import Runtime
+    from capgate.pipeline.slots import Places
+
+
+_random: Final = SystemRandom().random
 
 
 class Retrying:
@@ -24,11 +28,12 @@ class Retrying:
     That the capability may be repeated at all was checked at its registration.
     """
 
-    __slots__ = ("_attempt", "_retry", "_runtime")
+    __slots__ = ("_attempt", "_places", "_retry", "_runtime")
 
-    def __init__(self, attempt: Attempt, retry: Retry, runtime: Runtime) -> None:
-        """Bind to one capability's attempt."""
+    def __init__(self, attempt: Attempt, places: Places, retry: Retry, runtime: Runtime) -> None:
+        """Bind to one capability's attempt, and the places it is to hold."""
         self._attempt = attempt
+        self._places = places
         self._retry = retry
         self._runtime = runtime
 
@@ -38,51 +43,59 @@ class Retrying:
 
     async def run(self, call: Call) -> None:
         """Run the handler until it returns or may not be tried again."""
-        opening = True
+        number = 1
         while True:
             try:
-                return await self._attempt.once(call, opening=opening)
+                return await self._attempt.once(call, number)
             except CapabilityError as error:
-                if not self._again(call, error):
+                if not self._again(call, error, number):
                     raise
-                failure = error
-            await self._pause(call, failure)
-            opening = False
+                code = error.code
+            number += 1
+            await self._pause(call, number - 1)
+            await self._tell(call, number, code)
 
-    def _again(self, call: Call, error: CapabilityError) -> bool:
-        if call.attempts >= self._retry.attempts or not error.retryable or call.halted:
+    def _again(self, call: Call, error: CapabilityError, number: int) -> bool:
+        # What kept the handler from being entered at all is not what retries are for.
+        if number >= self._retry.attempts or not error.retryable or not call.entered:
             return False
         if call.guard is not None and call.guard.cause is not None:
             return False
         when = self._retry.when
         try:
             return when is None or when(error) is not False
-        except Exception as broken:  # a veto that breaks is a veto
+        except BaseException as broken:  # a veto that breaks is a veto
+            if is_exit(broken):
+                raise
             error.add_note(f"capgate: Retry.when raised {type(broken).__name__}")
             return False
 
-    async def _pause(self, call: Call, error: CapabilityError) -> None:
+    async def _pause(self, call: Call, failed: int) -> None:
         call.returned = False
-        # A new attempt has a deadline of its own, and nothing has interrupted it.
-        call.cause = None
+        # A new attempt has a deadline of its own, and nothing has interrupted or refused it.
+        call.cause = call.denial = None
         call.at = call.deadline = inf
         call.doubt = call.doubt or not call.harmless
-        await anyio.sleep(self._delay(call.attempts))
-        call.attempts += 1
-        noted = self._runtime.evidence.note(
-            "capability.retried",
-            call,
-            frozen(attempt=call.attempts, previous_error_code=error.code.value),
-        )
+        call.harmless = False
+        await pause(call, self._delay(failed))
+        # A thread that was left behind took the places with it: no attempt runs beside it.
+        if not call.places:
+            await self._places.take(call)
+
+    async def _tell(self, call: Call, number: int, code: ErrorCode) -> None:
+        if not self._runtime.evidence.active:
+            return
+        data = frozen(attempt=number, previous_error_code=code.value)
+        noted = self._runtime.evidence.note("capability.retried", call, data)
         if noted is not None:
             await call.watch.shielded(noted)
 
     def _delay(self, failed: int) -> float:
         """Return seconds: exponential with full jitter."""
-        most = min(self._retry.max_backoff, self._retry.backoff * 2 ** (failed - 1))
+        most = min(self._retry.max_backoff, self._retry.backoff * 2.0 ** min(failed - 1, 64))
         return self._runtime.jitter() * most
 
 
 def full_jitter() -> float:
     """Return a random share of the back-off, from 0 to 1."""
-    return random.random()
+    return _random()

@@ -1,4 +1,4 @@
-"""Places for a bounded number of things at once, with a bounded queue. Counts only; no threads here."""
+"""Places for a bounded number of things at once, with a bounded queue; no threads here."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from capgate.call import current_watch
+from capgate.call import Overrun, Stray, bounded, current_watch
 from capgate.errors import CapabilityError, ErrorCode
 
 if TYPE_CHECKING:
-    from capgate.call import Watch
+    from capgate.call import Call, Watch
 
 
 class _Waiter:
@@ -91,3 +91,49 @@ class Slots:
             waiter = self._waiting.popleft()
             waiter.granted = True
         waiter.watch.post(waiter.event.set)
+
+
+class Places:
+    """The places that a call of one capability takes before its handler, in order.
+
+    Args:
+        shared: The engine's. A nested call needs none: it rides on its parent's, for which it
+            would otherwise wait in vain.
+        own: The capability's.
+        seconds: How long a call waits for each.
+    """
+
+    __slots__ = ("_own", "_seconds", "_shared")
+
+    def __init__(self, shared: Slots | None, own: Slots | None, seconds: float) -> None:
+        """See the class."""
+        self._shared = shared
+        self._own = own
+        self._seconds = seconds
+
+    def __bool__(self) -> bool:
+        return self._shared is not None or self._own is not None
+
+    async def take(self, call: Call) -> None:
+        """Take them; the call holds what it got, also when it does not get all.
+
+        Raises:
+            CapabilityError: RATE_LIMITED when a queue is full, TIMEOUT after a wait in vain.
+        """
+        nested = call.parent_execution_id is not None
+        for slots in (None if nested else self._shared, self._own):
+            if slots is not None:
+                await self._take(call, slots)
+
+    async def _take(self, call: Call, slots: Slots) -> None:
+        async def hold() -> None:
+            await slots.acquire()
+            call.places = (*call.places, slots.release)
+
+        try:
+            await bounded(hold(), self._seconds, call)
+        except CapabilityError:
+            call.denial = "rate-limited"
+            raise
+        except (Overrun, Stray) as error:
+            raise CapabilityError(ErrorCode.TIMEOUT) from error

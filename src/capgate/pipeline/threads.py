@@ -1,4 +1,4 @@
-"""Synchronous handlers: one worker thread each, which nobody can interrupt but anybody can leave."""
+"""Synchronous handlers: a worker thread each, which can be left but not interrupted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
+
+from capgate.errors import CapabilityError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,21 +25,26 @@ class _State(Enum):
 
 
 class _Cell:
-    """Settles, between the thread and the loop, whether the handler runs and who frees its places."""
+    """Settles, between the thread and the loop, whether the handler runs and who frees its places.
 
-    __slots__ = ("_call", "_function", "_keywords", "_lock", "_release", "_state")
+    The thread has its own place. The call's other places stay the call's, unless it leaves the
+    thread behind: then the thread keeps them until it ends.
+    """
+
+    __slots__ = ("_call", "_function", "_inherited", "_keywords", "_lock", "_state", "_threads")
 
     def __init__(
         self,
         call: Call,
         function: Callable[..., Argument],
         keywords: Mapping[str, Argument],
-        release: Callable[[], None],
+        threads: Slots,
     ) -> None:
         self._call = call
         self._function = function
         self._keywords = keywords
-        self._release = release
+        self._threads = threads
+        self._inherited: Callable[[], None] | None = None
         self._state = _State.QUEUED
         self._lock = threading.Lock()
 
@@ -53,15 +60,21 @@ class _Cell:
         finally:
             with self._lock:
                 self._state = _State.DONE
-            self._release()
+            self._threads.release()
+            if self._inherited is not None:
+                self._inherited()
 
     def leave(self) -> bool:
         """Leave the thread behind; returns whether the handler still runs in it."""
         with self._lock:
             if self._state is _State.QUEUED:
                 self._state = _State.DROPPED
-                self._release()
-            return self._state is _State.RUNNING
+                self._threads.release()
+                self._call.never_ran()
+            if self._state is not _State.RUNNING:
+                return False
+            self._inherited = self._call.take_places()
+            return True
 
 
 async def in_thread(
@@ -70,7 +83,6 @@ async def in_thread(
     keywords: Mapping[str, Argument],
     *,
     threads: Slots,
-    release: Callable[[], None],
 ) -> Argument:
     """Run a synchronous handler in a worker thread.
 
@@ -79,16 +91,18 @@ async def in_thread(
         function: The handler.
         keywords: What it is called with.
         threads: The engine's places for threads; this one is kept until the thread ends.
-        release: Gives the call's other places back; called when the thread ends, or at once if
-            it never started.
+
+    Raises:
+        CapabilityError: RATE_LIMITED, when too many wait for a thread already.
     """
-    await threads.acquire()
-
-    def free() -> None:
-        threads.release()
-        release()
-
-    cell = _Cell(call, function, keywords, free)
+    try:
+        await threads.acquire()
+    except BaseException as raised:
+        call.never_ran()
+        if isinstance(raised, CapabilityError):
+            call.denial = "rate-limited"
+        raise
+    cell = _Cell(call, function, keywords, threads)
     try:
         # A limiter of its own: the places are counted here, not by anyio.
         return await anyio.to_thread.run_sync(

@@ -12,18 +12,23 @@ from capgate.policies.decision import (
     hide,
     require_approval,
 )
-from capgate.policies.evaluate import PolicyBatch, Ruling, in_phase
+from capgate.policies.evaluate import PolicyBatch, Ruling, discard, in_phase
 from capgate.policies.policy import PHASES, combine, duplicate_names, flatten, policy
 from capgate.policies.request import Phase, PolicyRequest
+from capgate.policies.survey import AWAITED, LATER, Open, Question, survey
 
 __all__ = [
     # For the pipeline
     "ALLOW",
+    "AWAITED",
+    "LATER",
+    "Open",
     "PHASES",
     "Decision",
     "Phase",
     "PolicyBatch",
     "PolicyRequest",
+    "Question",
     "Ruling",
     "Verdict",
     # Deciding
@@ -31,6 +36,7 @@ __all__ = [
     "ask_rule",
     "combine",
     "deny",
+    "discard",
     "duplicate_names",
     "flatten",
     "hide",
@@ -39,4 +45,5 @@ __all__ = [
     "policy",
     "refused",
     "require_approval",
+    "survey",
 ]

@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from capgate.call import Overrun, Stray, bounded
 from capgate.errors import CapabilityError, ErrorCode
-from capgate.policies.evaluate import contained
+from capgate.policies.evaluate import contained, discard, is_awaitable
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from capgate.call import Actor
     from capgate.capability import AccessRequest, AccessRule
 
 
-def ask_rule(rule: AccessRule, request: AccessRequest, seconds: float) -> Awaitable[None] | None:
+def ask_rule(
+    rule: AccessRule, request: AccessRequest, *, seconds: float, now: Callable[[], float]
+) -> Awaitable[None] | None:
     """Return when `rule` permits; awaitable only when the rule is.
+
+    Args:
+        rule: Sync or async.
+        request: What it is asked about.
+        seconds: How long it may take in all; a late answer is no answer.
+        now: The event loop's clock.
 
     Raises:
         CapabilityError: UNAUTHENTICATED for an anonymous actor, FORBIDDEN otherwise; FORBIDDEN and
             not exposed when the rule raised or ran out of time.
     """
+    deadline = now() + seconds
+    answer: object
     try:
         answer = rule(request)
     except BaseException as error:
         raise _broken(contained(error)) from error
+    left = deadline - now()
+    if left < 0.0:
+        discard(answer)
+        late = Overrun("the rule ran out of time")
+        raise _broken(late) from late
     if answer is True:
         return None
-    if isinstance(answer, Awaitable):
-        return _ask_on(answer, request.actor, seconds)
+    if is_awaitable(answer):
+        return _ask_on(answer, request.actor, left)
     raise refused(request.actor)
 
 

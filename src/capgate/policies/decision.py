@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from capgate.call import Duration, to_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from capgate.capability import AccessRule
     from capgate.errors import JSON
@@ -113,6 +114,8 @@ def require_approval(
 
 def problem_of(decision: Decision) -> str | None:
     """Return what is wrong with a decision, None when it is well formed."""
+    if len(decision) != len(Decision._fields):
+        return "it lacks fields"
     verdict: object = decision.verdict
     if not isinstance(verdict, Verdict) or verdict not in _ANSWERS:
         return "the verdict must be hide, deny, require-approval or allow"
@@ -120,7 +123,24 @@ def problem_of(decision: Decision) -> str | None:
         value: object = getattr(decision, name)
         if value is not None and not isinstance(value, str):
             return f"{name} must be a str or None"
+    if not isinstance(cast("object", decision.metadata), Mapping):
+        return "metadata must be a mapping"
     return _approval_problem(decision) if verdict is Verdict.REQUIRE_APPROVAL else None
+
+
+def captured(decision: Decision) -> Decision:
+    """Return a decision whose metadata nobody can change any more."""
+    metadata = decision.metadata
+    return decision._replace(metadata=_frozen(metadata)) if metadata else decision
+
+
+def _frozen(value: JSON) -> JSON:
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[object, JSON]", value)
+        return MappingProxyType({key: _frozen(member) for key, member in fields.items()})
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(member) for member in cast("Iterable[JSON]", value))
+    return frozenset(cast("set[object]", value)) if isinstance(value, set) else value
 
 
 def _approval_problem(decision: Decision) -> str | None:

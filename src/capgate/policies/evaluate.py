@@ -7,13 +7,14 @@ answers with something else or overruns the deadline counts as `error`; those af
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from capgate.call import Overrun, Stray, bounded, is_exit
 from capgate.errors import JSON
-from capgate.policies.decision import ALLOW, Decision, Verdict, problem_of
+from capgate.policies.decision import ALLOW, Decision, Verdict, captured, problem_of
 from capgate.policies.policy import flatten
 from capgate.policies.request import Phase, PolicyRequest
 
@@ -57,7 +58,16 @@ class Ruling(NamedTuple):
 class PolicyBatch:
     """The policies of one capability in one phase, made once."""
 
-    __slots__ = ("_all_allow", "_clock", "_functions", "_phase", "_records", "_seconds", "names")
+    __slots__ = (
+        "_all_allow",
+        "_clock",
+        "_functions",
+        "_phase",
+        "_records",
+        "_seconds",
+        "names",
+        "prompt",
+    )
 
     def __init__(
         self, policies: Sequence[Policy], phase: Phase, *, seconds: float, clock: Clock
@@ -70,6 +80,9 @@ class PolicyBatch:
         self._seconds = seconds
         self._clock = clock
         self.names = tuple(name for name, _ in self._functions)
+        functions = [evaluate for _, evaluate in self._functions]
+        # The functions with their places if all answer at once, as far as one can see; or None.
+        self.prompt = None if any(map(_looks_async, functions)) else tuple(enumerate(functions))
         self._records = tuple(
             {verdict: _record(name, verdict, phase) for verdict in Verdict} for name in self.names
         )
@@ -100,6 +113,23 @@ class PolicyBatch:
                 return self._ruling(asking) if pending is None else self._later(asking, pending)
             done += 1
         return self._all_allow
+
+    def go_on(
+        self, request: PolicyRequest[object], done: int, answer: object, now: Callable[[], float]
+    ) -> Ruling | None:
+        """Ask on where the first `done` policies allowed and the next one gave `answer`.
+
+        Returns:
+            None when an answer has to be awaited: it is dropped, and this batch never again
+            counts as prompt.
+        """
+        asking = _Asking(self._functions, request, now() + self._seconds, now)
+        pending = asking.go_on(done, answer)
+        if pending is None:
+            return self._ruling(asking)
+        discard(pending)
+        self.prompt = None
+        return None
 
     async def _later(self, asking: _Asking, pending: Awaitable[object]) -> Ruling:
         await asking.finish(pending)
@@ -163,22 +193,31 @@ class _Asking:
     def _take(self, answer: object) -> Awaitable[object] | None:
         """Record one answer, or return it if it has to be awaited."""
         if self._now() > self._deadline:
-            _discard(answer)
+            discard(answer)
             self._break(Overrun("the batch of policies ran out of time"))
             self._overrun = True
         elif type(answer) is Decision:
-            problem = problem_of(answer)
-            if problem is None:
-                self.answers.append(answer)
-            else:
-                self._break(TypeError(f"a policy's decision is malformed: {problem}"))
-        elif isinstance(answer, BaseException):
+            self._decide(answer)
+        elif _is_raised(answer):
             self._break(answer)
-        elif isinstance(answer, Awaitable):
+        elif is_awaitable(answer):
             return answer
         else:
             self._break(TypeError(f"a policy answered {type(answer).__name__}, not a decision"))
         return None
+
+    def _decide(self, decision: Decision) -> None:
+        try:
+            problem = problem_of(decision)
+            kept = captured(decision)
+        except Exception as error:
+            # Made by hand, of parts that break when they are looked at.
+            self._break(error)
+        else:
+            if problem is None:
+                self.answers.append(kept)
+            else:
+                self._break(TypeError(f"a policy's decision is malformed: {problem}"))
 
     def _advance(self) -> Awaitable[object] | None:
         """Ask on until an answer has to be awaited or all are in."""
@@ -215,16 +254,36 @@ def _detailed(record: Record, decision: Decision) -> Record:
 
 def _settled(answer: object) -> object:
     """An answer that again has to be awaited is no decision."""
-    if isinstance(answer, Awaitable):
-        _discard(answer)
+    if is_awaitable(answer):
+        discard(answer)
         return TypeError("a policy answered an awaitable of an awaitable")
     return answer
 
 
-def _discard(answer: object) -> None:
-    close = getattr(answer, "close", None)
-    if isinstance(answer, Awaitable) and callable(close):
-        close()
+def is_awaitable(answer: object) -> TypeGuard[Awaitable[object]]:
+    """Tell whether an answer has to be awaited; the real type is asked, the object may lie."""
+    return issubclass(type(answer), Awaitable)
+
+
+def _is_raised(answer: object) -> TypeGuard[BaseException]:
+    return issubclass(type(answer), BaseException)
+
+
+def discard(answer: object) -> None:
+    """Close an answer that nobody will await."""
+    if not is_awaitable(answer):
+        return
+    try:
+        close = getattr(answer, "close", None)
+        if callable(close):
+            close()
+    except BaseException as error:  # it was too late already
+        contained(error)
+
+
+def _looks_async(function: Callable[..., object]) -> bool:
+    call = type(function).__call__
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 def in_phase(phase: Phase, *groups: Sequence[Policy]) -> tuple[Policy, ...]:

@@ -67,8 +67,10 @@ def combine(name: str, *policies: Policy) -> Policy:
 
 
 def flatten(declared: Policy) -> tuple[Policy, ...]:
-    """Return the policies that run: the members of a group, else the policy itself."""
-    return declared.members or (declared,)
+    """Return the policies that run: the members of a group, of groups in it too, or itself."""
+    if not declared.members:
+        return (declared,)
+    return tuple(leaf for member in declared.members for leaf in flatten(member))
 
 
 def duplicate_names(policies: Collection[Policy], where: str) -> list[Issue]:

@@ -22,16 +22,19 @@ DepsT = TypeVar("DepsT", covariant=True, default=object)
 class PolicyRequest(Generic[DepsT]):
     """One question to a policy. It can be read, never written; inputs are copies."""
 
-    __slots__ = ("__call", "__clock", "__view", "phase")
-
-    phase: Phase
+    __slots__ = ("__call", "__clock", "__phase", "__view")
 
     def __init__(self, call: Call, phase: Phase, clock: Clock, view: CapabilityView) -> None:
         """Ask about `call` of the capability in `view`."""
         self.__call = call
         self.__clock = clock
         self.__view = view
-        self.phase = phase
+        self.__phase: Phase = phase
+
+    @property
+    def phase(self) -> Phase:
+        """When this is asked: `discovery`, `invocation` or `execution`."""
+        return self.__phase
 
     @property
     def capability(self) -> CapabilityView:
@@ -57,7 +60,7 @@ class PolicyRequest(Generic[DepsT]):
     @property
     def input(self) -> Argument:
         """A copy of the validated input, None in the discovery phase."""
-        return None if self.phase == "discovery" else self.__call.copy_input()
+        return None if self.__phase == "discovery" else self.__call.copy_input()
 
     @property
     def arguments(self) -> Mapping[str, Argument]:
@@ -85,4 +88,4 @@ class PolicyRequest(Generic[DepsT]):
         return self.__call.dry_run
 
     def __repr__(self) -> str:
-        return f"PolicyRequest({self.__view.id!r}, {self.phase!r})"
+        return f"PolicyRequest({self.__view.id!r}, {self.__phase!r})"

@@ -1,0 +1,89 @@
+"""What an engine is configured with. Checking the values is in `checking.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from capgate.approvals import ApprovalConfig, ApprovalStore, RuleBook
+from capgate.audit import AuditConfig
+from capgate.call import Clock, Limits
+from capgate.idempotency import IdempotencyStore, MemoryIdempotency
+from capgate.pipeline import Authenticate, Pipeline, full_jitter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from capgate.audit import AuditSink
+    from capgate.capability import AccessRule, Policy
+    from capgate.errors import CapabilityError
+
+
+class UnsafeWarning(UserWarning):
+    """An engine was built with less protection than the default."""
+
+
+class Store(Protocol):
+    """One database for everything an engine keeps."""
+
+    approvals: ApprovalStore
+    audit: AuditSink
+    idempotency: IdempotencyStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `Engine(...)` was given."""
+
+    pipeline: Pipeline | None = None
+    policies: Sequence[Policy] = ()
+    authenticate: Authenticate | None = None
+    authorize: AccessRule | None = None
+    store: Store | None = None
+    approvals: ApprovalStore | ApprovalConfig | None = None
+    idempotency: IdempotencyStore | None = None
+    audit: AuditSink | Sequence[AuditSink] | AuditConfig | None = None
+    limits: Limits = field(default_factory=Limits)
+    exceptions: Mapping[type[Exception], type[Exception]] | None = None
+    on_internal_error: Callable[[CapabilityError], object] | None = None
+    clock: Clock | None = None
+    new_id: Callable[[], str] | None = None
+    jitter: Callable[[], float] = full_jitter
+    rulebook: RuleBook | None = None  # no option of `Engine`: for `capgate.testing`
+
+
+def audit_of(settings: Settings) -> AuditConfig:
+    """Return the audit, the store's sink included.
+
+    Raises:
+        ConfigurationError: What was given is no sink.
+    """
+    config = AuditConfig.of(settings.audit)
+    if settings.store is None:
+        return config
+    return AuditConfig(
+        (*config.sinks, settings.store.audit),
+        strict=config.strict,
+        verbose=config.verbose,
+        hash_inputs=config.hash_inputs,
+    )
+
+
+def approvals_of(settings: Settings) -> ApprovalConfig:
+    """Return how approvals are kept and decided.
+
+    Raises:
+        ConfigurationError: What was given is no store.
+    """
+    given = settings.approvals
+    config = given if isinstance(given, ApprovalConfig) else ApprovalConfig(given)
+    if config.store is None and settings.store is not None:
+        return replace(config, store=settings.store.approvals)
+    return config
+
+
+def idempotency_of(settings: Settings) -> IdempotencyStore:
+    """Return where keys are kept."""
+    if settings.idempotency is not None:
+        return settings.idempotency
+    return MemoryIdempotency() if settings.store is None else settings.store.idempotency
