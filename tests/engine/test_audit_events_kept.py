@@ -194,25 +194,26 @@ async def test_an_event_cannot_be_changed():
         assert isinstance(audit.events[1].data[name], tuple)
 
 
+async def authenticate(credentials):
+    return DANA
+
+
+async def echo(text: str, secret: SecretStr) -> list[str]:
+    """Give back, or raise."""
+    if text == "canary-raise":
+        raise ValueError(text)
+    return [text, secret.get_secret_value()]
+
+
+async def gated(text: str) -> str:
+    """Give back."""
+    return text
+
+
 async def test_events_hold_no_payload_and_no_credential():
     """No input, output, credential, attribute or permission is in any event (SI-10)."""
-
-    async def authenticate(credentials):
-        return DANA
-
-    async def echo(text: str, secret: SecretStr) -> list[str]:
-        """Give back."""
-        if text == "canary-raise":
-            raise ValueError(text)
-        return [text, secret.get_secret_value()]
-
     engine, audit = world(echo, authenticate=authenticate, config={"verbose": True})
-
-    @engine.capability("gated", approval=ApprovalRule())
-    async def gated(text: str) -> str:
-        """Give back."""
-        return text
-
+    engine.capability("gated", approval=ApprovalRule())(gated)
     payload = {"text": "canary-input", "secret": "canary-secret"}
     for each in (payload, payload | {"text": "canary-raise"}, {"text": ["canary-invalid"]}):
         await engine.attempt("cap", each, credentials="canary-token", idempotency_key="k")
@@ -264,9 +265,6 @@ async def test_many_calls_at_once_end_once_each():
     async with anyio.create_task_group() as group:
         for n in range(200):
             group.start_soon(one, n)
-    ends = [
-        event.execution_id
-        for event in audit.events
-        if event.type not in {"capability.requested", "capability.started"}
-    ]
+    begins = {"capability.requested", "capability.started"}
+    ends = [event.execution_id for event in audit.events if event.type not in begins]
     assert len(ends) == len(set(ends)) == 200

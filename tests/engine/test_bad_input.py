@@ -155,7 +155,9 @@ async def test_a_huge_input_is_judged_not_feared(payload):
 
 
 @pytest.mark.parametrize(
-    "actor", [3, "u_dana", {"id": "u"}, object(), Actor, HostileActor()], ids=repr
+    "actor",
+    [3, "u_dana", {"id": "u"}, object(), Actor, HostileActor()],
+    ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("access", ["public", "authenticated"])
 async def test_a_malformed_actor_is_unauthenticated(actor, access):

@@ -19,6 +19,7 @@ from capgate import (
     policy,
 )
 
+PHASES = {"discovery", "invocation", "execution"}
 DANA = Actor("u_dana")
 BOSS = Actor("u_boss")
 
@@ -157,6 +158,16 @@ async def test_a_factory_sees_the_facts_of_the_request():
     assert (view.capability.id, view.surface, view.actor) == ("cap", "direct", DANA)
 
 
+class Seeing(Stage):
+    name = "seeing"
+
+    def __init__(self, see):
+        self.see = see
+
+    def run(self, invocation):
+        self.see(invocation)
+
+
 async def test_policies_rules_stages_and_handlers_share_the_deps():
     """Everything of one call sees the same deps, made once."""
     made, seen = [], []
@@ -165,27 +176,13 @@ async def test_policies_rules_stages_and_handlers_share_the_deps():
         made.append(Deps("made"))
         return made[-1]
 
-    @policy("sees", phases={"discovery", "invocation", "execution"})
-    def sees(request):
-        seen.append(request.deps)
-        return allow()
-
-    class Seeing(Stage):
-        name = "seeing"
-
-        def run(self, invocation):
-            seen.append(invocation.deps)
-
-    def permits(request):
-        seen.append(request.deps)
+    def see(view):
+        seen.append(view.deps)
         return True
 
-    engine = world(
-        factory,
-        policies=[sees],
-        authorize=permits,
-        pipeline=Pipeline.default().before("policy", Seeing()),
-    )
+    sees = policy("sees", phases=PHASES)(lambda request: see(request) and allow())
+    pipeline = Pipeline.default().before("policy", Seeing(see))
+    engine = world(factory, policies=[sees], authorize=see, pipeline=pipeline)
     assert await engine.invoke("cap", actor=DANA) == "made"
     assert (len(made), seen) == (1, made * 5)
 
@@ -209,12 +206,11 @@ async def test_a_context_manager_is_left_after_the_call(end):
         order.append("run")
         if end == "failed":
             raise ValueError
-        if end != "completed":
-            await anyio.sleep_forever()
+        await anyio.sleep(0 if end == "completed" else 60)
 
-    engine = world(factory, handler=cap)
-    with anyio.move_on_after(0.01 if end == "native" else 10):
-        outcome = await engine.attempt("cap", actor=DANA, timeout=10 if end == "native" else 0.01)
+    engine, native = world(factory, handler=cap), end == "native"
+    with anyio.move_on_after(0.01 if native else 10):
+        outcome = await engine.attempt("cap", actor=DANA, timeout=10 if native else 0.01)
         assert outcome.status == end
     assert order == ["enter", "run", "leave"]
 

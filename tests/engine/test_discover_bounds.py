@@ -159,9 +159,10 @@ async def test_a_hanging_policy_excludes_its_capability():
             await anyio.sleep_forever()
         return allow()
 
+    began = anyio.current_time()
     found = await engine_of(3, judge).discover("direct", actor=DANA)
     assert [each.id for each in found] == ["cap000", "cap002"]
-    assert anyio.current_time() < 30
+    assert anyio.current_time() - began < 30
 
 
 async def test_a_cancelled_walk_leaves_nothing_behind():

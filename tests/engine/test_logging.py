@@ -92,6 +92,21 @@ async def test_the_hook_is_told_instead():
     assert isinstance(told[0].__cause__, ValueError)
 
 
+class Calling(Stage):
+    name = "calling"
+
+    def __init__(self, function):
+        self.function = function
+
+    def run(self, invocation):
+        self.function(invocation)
+
+
+async def give() -> int:
+    """Give one."""
+    return 1
+
+
 @pytest.mark.parametrize(
     ("settings", "fields", "code"),
     [
@@ -109,25 +124,14 @@ async def test_the_hook_is_told_of_every_private_cause(settings, fields, code):
     def breaks(_):
         raise cause
 
-    class Broken(Stage):
-        name = "broken"
-
-        def run(self, invocation):
-            raise cause
-
     values = {
         "policies": [policy("p")(breaks)],
         "access": breaks,
         "redact": Redact(output=breaks),
-        "pipeline": Pipeline.default().before("policy", Broken()),
+        "pipeline": Pipeline.default().before("policy", Calling(breaks)),
         "authenticate": breaks,
     }
     settings, fields = ({key: values[key] for key in each} for each in (settings, fields))
-
-    async def give() -> int:
-        """Give one."""
-        return 1
-
     engine = world(give, fields, on_internal_error=told.append, **settings)
     who = {"credentials": "token"} if "authenticate" in settings else {"actor": DANA}
     outcome = await engine.attempt("cap", {}, **who)

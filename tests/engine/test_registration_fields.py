@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capgate import Actor, CapabilityError, ConfigurationError, Engine, allow, policy
+from capgate import Actor, CapabilityError, ConfigurationError, Engine, Library, allow, policy
 
 DANA = Actor("u_dana")
 
@@ -81,3 +81,16 @@ def test_reach_beyond_the_process_is_declared_explicitly(surface):
         engine.capability("a", expose={surface})(one)
     assert {issue.where for issue in caught.value.issues} == {"a.side_effect", "a.risk"}
     engine.capability("a", expose={surface}, side_effect="read", risk="low")(one)
+
+
+def test_problems_of_all_libraries_are_told_together():
+    """Collisions and what the engine cannot take of each capability come in one error."""
+    first, second = Library("one", "1"), Library("two", "1")
+    for library in (first, second):
+        library.capability("same")(one)
+    first.capability("lost", expose={"moon"}, side_effect="read", risk="low")(one)
+    second.capability("clash", policies=[rule("engine-wide")])(one)
+    with pytest.raises(ConfigurationError) as caught:
+        Engine("test", policies=[rule("engine-wide")], libraries=[first, second])
+    text = str(caught.value)
+    assert all(word in text for word in ("same", "moon", "engine-wide"))

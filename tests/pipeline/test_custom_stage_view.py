@@ -112,38 +112,41 @@ async def test_nothing_of_an_invocation_can_be_set(place, name):
     assert refused == [name]
 
 
-@pytest.mark.parametrize("kind", [Order, Parcel, list])
-async def test_a_stage_cannot_change_the_input_that_executes(kind):
+def meddle(invocation):
+    """Change whatever can be changed of the input that a stage is handed."""
+    for value in (invocation.input, invocation.arguments):
+        tags = value["tags"] if isinstance(value, dict) else getattr(value, "tags", None)
+        for each in (tags, invocation.arguments["tags"]):
+            with suppress(TypeError, AttributeError):
+                each.append("evil")
+    with suppress(TypeError):
+        invocation.arguments["tags"] = ["evil"]
+
+
+async def take_model(order: Order) -> list[str]:
+    """Give back."""
+    return order.tags
+
+
+async def take_dataclass(parcel: Parcel) -> list[str]:
+    """Give back."""
+    return parcel.tags
+
+
+async def take_field(tags: list[str]) -> list[str]:
+    """Give back."""
+    return tags
+
+
+@pytest.mark.parametrize("handler", [take_model, take_dataclass, take_field])
+async def test_a_stage_cannot_change_the_input_that_executes(handler):
     """Whatever a stage does to its copy, the handler gets what was validated (SI-6)."""
-
-    def meddle(invocation):
-        for value in (invocation.input, invocation.arguments):
-            tags = value["tags"] if isinstance(value, dict) else getattr(value, "tags", None)
-            for each in (tags, invocation.arguments["tags"]):
-                with suppress(TypeError, AttributeError):
-                    each.append("evil")
-        with suppress(TypeError):
-            invocation.arguments["tags"] = ["evil"]
-
     engine = engine_of(
         Pipeline.default()
         .before("policy", Calling(meddle, "early"))
         .before("execution", Calling(meddle, "late"))
     )
-    if kind is list:
-
-        @engine.capability("cap")
-        async def cap(tags: list[str]) -> list[str]:
-            """Give back."""
-            return tags
-
-    else:
-
-        @engine.capability("cap")
-        async def cap_of(parcel: kind) -> list[str]:
-            """Give back."""
-            return parcel.tags
-
+    engine.capability("cap")(handler)
     assert await engine.invoke("cap", {"tags": ["good"]}, actor=DANA) == ["good"]
 
 

@@ -57,7 +57,7 @@ async def faces(built, input, **options):
 
 
 @pytest.mark.parametrize("actor", ACTORS, ids=["none", "dana", "anonymous", "broken", "text"])
-@pytest.mark.parametrize("input", INPUTS, ids=repr)
+@pytest.mark.parametrize("input", INPUTS, ids=lambda value: type(value).__name__)
 async def test_three_kinds_of_missing_look_the_same(stage, input, actor):
     """SI-8: byte-identical for any input and any caller (reference A 15, 17, 18)."""
     seen = await faces(stage(), input, actor=actor)

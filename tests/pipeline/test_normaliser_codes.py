@@ -146,7 +146,7 @@ CASES = [
     ),
     (
         lambda: call(policies=[hides]),
-        "CAPABILITY_NOT_FOUND discovery",
+        "CAPABILITY_NOT_FOUND policy",
         (False, True),
         "none CAPABILITY_NOT_FOUND denied hidden",
     ),

@@ -157,26 +157,27 @@ def test_the_plan_is_frozen_data():
     assert json.loads(json.dumps([dict(line) for line in plan]))[0]["stage"] == "discovery"
 
 
+class Noting(Stage):
+    def __init__(self, name, ran, *, skips=False):
+        self.name = name
+        self.ran = ran
+        self.skips = skips
+
+    def bind(self, capability):
+        return Skip("said so") if self.skips else Step(self.run)
+
+    def run(self, invocation):
+        self.ran.append(self.name)
+
+
 async def test_the_plan_is_what_runs():
     """Stages that the plan calls running run, in that order; skipped ones do not."""
     ran = []
-
-    class Noting(Stage):
-        def __init__(self, name, *, skips=False):
-            self.name = name
-            self.skips = skips
-
-        def bind(self, capability):
-            return Skip("said so") if self.skips else Step(self.run)
-
-        def run(self, invocation):
-            ran.append(self.name)
-
     pipeline = (
         Pipeline.default()
-        .before("discovery", Noting("first"))
-        .before("approval", Noting("never", skips=True))
-        .after("output-validation", Noting("last"))
+        .before("discovery", Noting("first", ran))
+        .before("approval", Noting("never", ran, skips=True))
+        .after("output-validation", Noting("last", ran))
     )
     engine = Engine("test", pipeline=pipeline)
 

@@ -38,7 +38,9 @@ async def test_evidence_cannot_be_changed_by_a_sink(court):
 
 
 @pytest.mark.parametrize(
-    "odd", [object(), {1, 2}, float("nan"), "\ud800", 10**400, {1: 2}, [lambda: 1]], ids=repr
+    "odd",
+    [object(), {1, 2}, float("nan"), "\ud800", 10**400, {1: 2}, [lambda: 1]],
+    ids=lambda value: type(value).__name__,
 )
 async def test_odd_metadata_does_not_break_the_call_or_the_event(court, odd):
     """An event is plain JSON whatever an author put into it."""

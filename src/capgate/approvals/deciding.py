@@ -187,11 +187,11 @@ class Approvals:
             actor = recapture(claimed)
             if kept:
                 canonical_json(dump_actor(actor))
-            return actor
         except Exception as malformed:
             refusal = CapabilityError(ErrorCode.UNAUTHENTICATED)
             await self._teller.denied(refusal, approval_id, Actor.anonymous())
             raise refusal from malformed
+        return actor
 
     async def _known(self, approval_id: str, asker: Actor) -> ApprovalRecord:
         record = await self.store.get(approval_id)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
-import structlog
-
 from capgate.approvals.record import ApprovalDecision, ApprovalRecord
-from capgate.call import Actor, bounded
+from capgate.call import Actor, bounded, log
 from capgate.errors import JSON, CapabilityError, ErrorCode
 
 Emit: TypeAlias = Callable[
     [str, ApprovalRecord | None, Actor, Mapping[str, JSON]], Awaitable[None] | None
 ]
 
-log: Final = structlog.get_logger("capgate")
 # The true reason of a refusal; what is not listed is no denial but the course of things.
 _REASONS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.UNAUTHENTICATED: "unauthenticated",
@@ -91,5 +88,5 @@ class Teller:
             told = self._emit(type_, record, actor, data)
             if told is not None:
                 await bounded(told, self._timeout)
-        except Exception:
-            log.exception("approval_event_lost", event_type=type_)
+        except Exception as error:
+            log("approval_event_lost", error=error, event_type=type_)

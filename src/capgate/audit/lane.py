@@ -210,8 +210,10 @@ class Lane:
 
 async def _is_own(raised: BaseException) -> bool:
     """Tell whether what a delivery raised is the sink's own fault."""
-    if isinstance(raised, anyio.get_cancelled_exc_class()):
+    # By the type: a foreign exception may lie about its class, or break when asked.
+    kind = type(raised)
+    if issubclass(kind, anyio.get_cancelled_exc_class()):
         # Raises again what a scope asked for; what is left was made up by the sink.
         await checkpoint_if_cancelled()
         return True
-    return isinstance(raised, Exception)
+    return issubclass(kind, Exception)

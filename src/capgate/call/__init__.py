@@ -5,8 +5,8 @@ from __future__ import annotations
 from capgate.call.actor import Actor, ActorKind, capture
 from capgate.call.clock import Clock, Duration, SystemClock, to_seconds
 from capgate.call.context import Context
-from capgate.call.guard import Cause, Guard, Watch
-from capgate.call.invocation import Call, CallGuard, Settle
+from capgate.call.guard import Cause, Guard, Scope, Watch
+from capgate.call.invocation import Call, CallGuard, InputForm, Settle
 from capgate.call.limits import Limits
 from capgate.call.logline import log
 from capgate.call.outcome import ApprovalRequired, Cancelled, Completed, Failed, Outcome
@@ -22,6 +22,7 @@ from capgate.call.scope import (
     current_watch,
     first,
     in_event_loop,
+    is_awaitable,
     is_closing,
     is_exit,
     pause,
@@ -53,6 +54,7 @@ __all__ = [
     "Follower",
     "Guard",
     "Halted",
+    "InputForm",
     "Interrupted",
     "Invocation",
     "Limits",
@@ -62,6 +64,7 @@ __all__ = [
     # Progress
     "Progress",
     "Request",
+    "Scope",
     "Settle",
     "Stray",
     "SystemClock",
@@ -73,6 +76,7 @@ __all__ = [
     "first",
     "follow_progress",
     "in_event_loop",
+    "is_awaitable",
     "is_closing",
     "is_exit",
     "log",

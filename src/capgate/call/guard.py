@@ -31,6 +31,14 @@ class Cause(Enum):
 class Scope(Protocol):
     """A cancel scope, anyio's or trio's own."""
 
+    @property
+    def shield(self) -> bool:
+        """Whether cancellations from outside are held back."""
+        ...
+
+    @shield.setter
+    def shield(self, value: bool, /) -> None: ...
+
     def cancel(self) -> None:
         """Cancel what runs inside."""
         ...
@@ -147,13 +155,10 @@ class Watch(ABC):
         def fire() -> None:
             guard.fire(Cause.TOKEN)
 
-        def elsewhere() -> None:
-            self.post(fire)
+        def posts(*threaded: bool) -> bool:
+            return any(threaded) or threading.get_ident() != self.thread
 
-        def here() -> None:
-            self.post(fire) if threading.get_ident() != self.thread else fire()
-
-        token.subscribe(guard, here, elsewhere)
+        token.subscribe(guard, lambda threaded: self.post(fire) if posts(threaded) else fire())
 
     @abstractmethod
     def wake_at(self, deadline: float) -> None:

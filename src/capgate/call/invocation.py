@@ -138,14 +138,15 @@ class Call(Established):
     @property
     def logger(self) -> FilteringBoundLogger:
         """One logger for the call, bound when first asked for."""
-        if self.logger_ is None:
-            self.logger_ = structlog.get_logger("capgate").bind(
+        logger = self.logger_
+        if logger is None:
+            self.logger_ = logger = structlog.get_logger("capgate").bind(
                 execution_id=self.execution_id,
                 capability_id=self.capability_id,
                 surface=self.surface,
                 correlation_id=self.correlation_id,
             )
-        return self.logger_
+        return logger
 
     def native(self) -> bool:
         """Tell whether the caller's task, or a scope around it, has been cancelled."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from threading import get_ident
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -175,6 +175,7 @@ async def bounded(awaitable: Awaitable[T], seconds: float, call: Call | None = N
     task = watch.task()
     baseline = watch.baseline(task)
     raised: BaseException | None = None
+    result = cast("T", None)
     with anyio.CancelScope(deadline=watch.now() + seconds) as scope:
         if call is not None:
             call.waiting = scope
@@ -193,7 +194,7 @@ async def bounded(awaitable: Awaitable[T], seconds: float, call: Call | None = N
         raise Overrun(f"no answer within {seconds:g} s") from raised
     if raised is not None:
         raise _contained(raised)
-    return result  # pyright: ignore[reportPossiblyUnbound]  bound when nothing was raised
+    return result
 
 
 def _contained(raised: BaseException) -> BaseException:
@@ -203,6 +204,11 @@ def _contained(raised: BaseException) -> BaseException:
     stray = Stray("cancelled itself" if _holds_cancellation(raised) else "raised no Exception")
     stray.__cause__ = raised
     return stray
+
+
+def is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
+    """Tell whether a value has to be awaited; its real type is asked, as values may lie."""
+    return issubclass(type(value), Awaitable)
 
 
 async def call_bounded(
@@ -220,9 +226,7 @@ async def call_bounded(
         if contained is raised:
             raise
         raise contained from raised
-    if isinstance(result, Awaitable):
-        return await bounded(result, seconds, call)
-    return result
+    return await bounded(result, seconds, call) if is_awaitable(result) else cast("T", result)
 
 
 async def pause(call: Call, seconds: float) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
-_Told: TypeAlias = Callable[[], None]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class CancelToken:
@@ -22,7 +22,7 @@ class CancelToken:
         """Start unfired."""
         self._fired = False
         self._reason: str | None = None
-        self._listeners: dict[object, tuple[_Told, _Told]] = {}
+        self._listeners: dict[object, Callable[[bool], None]] = {}
         # Reentrant: a signal handler may fire the token while this thread holds the lock.
         self._lock = threading.RLock()
 
@@ -44,7 +44,7 @@ class CancelToken:
         """Fire the token from any thread; each call's loop sees it as soon as it runs."""
         self._fire(reason, threaded=True)
 
-    def _fire(self, reason: str | None, *, threaded: bool) -> None:
+    def _fire(self, reason: object, *, threaded: bool) -> None:
         if reason is not None and not isinstance(reason, str):
             raise TypeError("reason must be a str or None")
         with self._lock:
@@ -53,23 +53,17 @@ class CancelToken:
             self._reason = reason
             self._fired = True
             listeners = list(self._listeners.values())
-        for here, elsewhere in listeners:
-            (elsewhere if threaded else here)()
+        for listener in listeners:
+            listener(threaded)
 
-    def subscribe(self, key: object, here: _Told, elsewhere: _Told) -> None:
-        """Have one of these called once when the token fires; for the engine's use.
-
-        Args:
-            key: What `unsubscribe` is given.
-            here: For `cancel`.
-            elsewhere: For `cancel_from_thread`: anything may be under way in any thread.
-        """
+    def subscribe(self, key: object, listener: Callable[[bool], None]) -> None:
+        """Have `listener(threaded)` called once when the token fires; for the engine's use."""
         with self._lock:
             fired = self._fired
             if not fired:
-                self._listeners[key] = (here, elsewhere)
+                self._listeners[key] = listener
         if fired:
-            here()
+            listener(False)
 
     def unsubscribe(self, key: object) -> None:
         """Forget a listener; unknown keys are ignored."""

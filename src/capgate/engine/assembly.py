@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 
 
 def assemble(
-    settings: Settings, nest: Callable[..., Awaitable[Outcome[Any]]]
+    settings: Settings, nest: Callable[..., Awaitable[Outcome[Any]]], *, deps: object
 ) -> tuple[Runtime, Auditor]:
     """Return the runtime of an engine and the auditor behind it.
+
+    Args:
+        settings: The engine's.
+        nest: How a call inside another is served.
+        deps: What approver rules see as `request.deps`.
 
     Raises:
         ConfigurationError: With every problem found.
@@ -34,14 +39,14 @@ def assemble(
     audit = audit_of(settings)
     seconds = to_seconds(settings.limits.audit_timeout, "audit_timeout")
     auditor = Auditor(audit.sinks, strict=audit.strict, timeout=seconds)
-    runtime = _runtime(settings, auditor, nest)
+    runtime = _runtime(settings, auditor, nest, deps)
     forgets = runtime.desk.store.durable and runtime.approvals.load_actor is None
     _warn(runtime.removed, forgets=forgets)
     return runtime, auditor
 
 
 def _runtime(
-    settings: Settings, auditor: Auditor, nest: Callable[..., Awaitable[Outcome[Any]]]
+    settings: Settings, auditor: Auditor, nest: Callable[..., Awaitable[Outcome[Any]]], deps: object
 ) -> Runtime:
     limits = settings.limits
     audit = audit_of(settings)
@@ -61,7 +66,7 @@ def _runtime(
         authenticate=settings.authenticate,
         authorize=settings.authorize,
         approvals=config,
-        desk=_desk(config, auditor, clock, rulebook, policy_timeout),
+        desk=_desk(config, auditor, clock, rulebook, seconds=policy_timeout, deps=deps),
         rulebook=rulebook,
         idempotency=idempotency_of(settings),
         exceptions=dict(settings.exceptions or {}),
@@ -81,7 +86,13 @@ def _runtime(
 
 
 def _desk(
-    config: ApprovalConfig, auditor: Auditor, clock: Clock, rulebook: RuleBook, seconds: float
+    config: ApprovalConfig,
+    auditor: Auditor,
+    clock: Clock,
+    rulebook: RuleBook,
+    *,
+    seconds: float,
+    deps: object,
 ) -> Approvals:
     return Approvals(
         config.store or MemoryApprovals(),
@@ -90,6 +101,7 @@ def _desk(
         keys=config.keys,
         timeout=seconds,
         emit=teller(auditor, clock),
+        deps=deps,
     )
 
 

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from typing_extensions import TypeVar
+from typing_extensions import ParamSpec, TypeVar, Unpack
 
 from capgate.call import in_event_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Mapping
+
+    from pydantic import BaseModel
 
     from capgate.approvals import ApprovalRecord
     from capgate.call import Actor, Argument, Outcome
+    from capgate.capability import Capability
+    from capgate.engine.describing import Explanation
     from capgate.engine.discover import CapabilityDescriptor
     from capgate.engine.engine import Engine
+    from capgate.engine.options import (
+        BlockingResumeOptions,
+        CallOptions,
+        DiscoverOptions,
+        ExplainOptions,
+    )
 
+P = ParamSpec("P")
+Out = TypeVar("Out")
+Model = TypeVar("Model", bound="BaseModel")
 DepsT = TypeVar("DepsT", default=None)
 
 
@@ -35,25 +48,83 @@ class BlockingEngine(Generic[DepsT]):
         self._portal = portal
         self.approvals = BlockingApprovals(engine, portal)
 
+    @overload
+    def invoke(
+        self,
+        capability: Capability[P, Out],
+        input: Mapping[str, Any] | None = ...,
+        **options: Unpack[CallOptions],
+    ) -> Out: ...
+    @overload
+    def invoke(
+        self,
+        capability: Capability[Concatenate[Model, ...], Out],
+        input: Model | Mapping[str, Any] | None = ...,
+        **options: Unpack[CallOptions],
+    ) -> Out: ...
+    @overload
+    def invoke(
+        self, capability: str, input: Argument = ..., **options: Unpack[CallOptions]
+    ) -> Any: ...
     def invoke(self, capability: Any, input: Argument = None, **options: Any) -> Any:
         """See `Engine.invoke`."""
         return self._portal.call(partial(self._engine.invoke, capability, input, **options))
 
+    @overload
+    def attempt(
+        self,
+        capability: Capability[P, Out],
+        input: Mapping[str, Any] | None = ...,
+        **options: Unpack[CallOptions],
+    ) -> Outcome[Out]: ...
+    @overload
+    def attempt(
+        self,
+        capability: Capability[Concatenate[Model, ...], Out],
+        input: Model | Mapping[str, Any] | None = ...,
+        **options: Unpack[CallOptions],
+    ) -> Outcome[Out]: ...
+    @overload
+    def attempt(
+        self, capability: str, input: Argument = ..., **options: Unpack[CallOptions]
+    ) -> Outcome[Any]: ...
     def attempt(self, capability: Any, input: Argument = None, **options: Any) -> Outcome[Any]:
         """See `Engine.attempt`."""
-        return self._portal.call(partial(self._engine.attempt, capability, input, **options))
+        outcome: Outcome[Any] = self._portal.call(
+            partial(self._engine.attempt, capability, input, **options)
+        )
+        return outcome
 
-    def resume(self, approval_id: str, **options: Any) -> Any:
+    def resume(self, approval_id: str, **options: Unpack[BlockingResumeOptions]) -> Any:
         """See `Engine.resume`."""
-        return self._portal.call(partial(self._engine.resume, approval_id, **options))
+        return self.attempt_resume(approval_id, **options).unwrap()
 
-    def attempt_resume(self, approval_id: str, **options: Any) -> Outcome[Any]:
+    def attempt_resume(
+        self, approval_id: str, **options: Unpack[BlockingResumeOptions]
+    ) -> Outcome[Any]:
         """See `Engine.attempt_resume`."""
-        return self._portal.call(partial(self._engine.attempt_resume, approval_id, **options))
+        outcome: Outcome[Any] = self._portal.call(
+            partial(self._engine.attempt_resume, approval_id, **options)
+        )
+        return outcome
 
-    def discover(self, surface: str, **options: Any) -> list[CapabilityDescriptor]:
+    def discover(
+        self, surface: str, **options: Unpack[DiscoverOptions]
+    ) -> list[CapabilityDescriptor]:
         """See `Engine.discover`."""
         return self._portal.call(partial(self._engine.discover, surface, **options))
+
+    def explain(
+        self,
+        capability: Capability[..., Any] | str,
+        input: Argument = None,
+        *,
+        surface: str = "direct",
+        **options: Unpack[ExplainOptions],
+    ) -> Explanation:
+        """See `Engine.explain`."""
+        explain = partial(self._engine.explain, capability, input, surface=surface, **options)
+        return self._portal.call(explain)
 
     def authenticate(self, credentials: object) -> Actor:
         """See `Engine.authenticate`."""
@@ -94,7 +165,7 @@ class BlockingApprovals:
 
 
 @contextmanager
-def blocking(engine: Engine[DepsT]) -> Iterator[BlockingEngine[DepsT]]:
+def blocking(engine: Engine[DepsT]) -> Generator[BlockingEngine[DepsT]]:
     """Run an event loop in a thread, with the engine entered in it.
 
     Raises:

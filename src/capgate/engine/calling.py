@@ -17,6 +17,7 @@ from capgate.call import (
     log,
     to_seconds,
 )
+from capgate.engine.texts import plain
 from capgate.errors import ErrorCode
 from capgate.pipeline import capture_claimed
 
@@ -60,7 +61,8 @@ class Caller:
         if self._live.closing and not nested:
             self.check_open()
         if request.unusual or type(surface) is not str:
-            check(request, surface, authenticator=self._runtime.authenticate is not None)
+            known = self._runtime.authenticate is not None
+            surface = check(request, surface, authenticator=known)
         id_, plan = self._plan(capability, surface)
         return self.begin(request, id_, plan, surface), plan
 
@@ -131,13 +133,14 @@ class Caller:
         return verdicts
 
 
-def check(request: Request, surface: object, *, authenticator: bool) -> None:
-    """Refuse at once what no caller may say.
+def check(request: Request, surface: object, *, authenticator: bool) -> str:
+    """Refuse at once what no caller may say; returns the surface as an exact `str`.
 
     Raises:
         TypeError: Naming the argument and what it must be.
     """
-    if not isinstance(surface, str):
+    named = plain(surface)
+    if named is None:
         raise TypeError(f"surface must be a str, got {type(surface).__name__}")
     if request.credentials is not None:
         if request.actor is not None:
@@ -148,13 +151,18 @@ def check(request: Request, surface: object, *, authenticator: bool) -> None:
         request.timeout = to_seconds(request.timeout, "timeout")
     if request.cancel is not None and not isinstance(request.cancel, CancelToken):
         raise TypeError(f"cancel must be a CancelToken, got {type(request.cancel).__name__}")
-    _check_text("correlation_id", request.correlation_id)
-    _check_text("idempotency_key", request.idempotency_key)
+    request.correlation_id = _text("correlation_id", request.correlation_id)
+    request.idempotency_key = _text("idempotency_key", request.idempotency_key)
+    return named
 
 
-def _check_text(name: str, value: object) -> None:
-    if value is not None and not (isinstance(value, str) and value.strip()):
+def _text(name: str, value: object) -> str | None:
+    if value is None:
+        return None
+    text = plain(value)
+    if text is None or not text.strip():
         raise TypeError(f"{name} must be a str that is not blank")
+    return text
 
 
 def outcome_of(call: Call) -> Outcome[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from capgate.call import Limits
 from capgate.capability import Policy
@@ -46,7 +46,7 @@ def check_engine(name: object, version: object, surfaces: object, deps_type: obj
     else:
         issues += [
             _invalid("surfaces", "must hold names that are not blank", each)
-            for each in surfaces
+            for each in cast("Collection[object]", surfaces)
             if not isinstance(each, str) or not each.strip()
         ]
     if deps_type is not None and not _is_class(deps_type):
@@ -105,11 +105,12 @@ def policy_issues(policies: Sequence[Policy], where: str) -> list[Issue]:
 
 def _problem(declared: Policy) -> str | None:
     """Return what is wrong with a policy that was put together without `@policy`."""
-    if not all(isinstance(each, Policy) for each in declared.members):
+    if not all(_is(each, Policy) for each in declared.members):
         return "has a member that is no policy"
-    phases: object = declared.phases
-    if not isinstance(phases, frozenset) or not phases or not phases <= PHASES:
+    if type(declared.phases) is not frozenset or declared.phases - PHASES:
         return f"needs phases out of {', '.join(sorted(PHASES))}"
+    if not declared.phases:
+        return "has no phase: it would never run"
     if not declared.members and not callable(declared.evaluate):
         return "has no function"
     return next(filter(None, map(_problem, declared.members)), None)
@@ -118,16 +119,18 @@ def _problem(declared: Policy) -> str | None:
 def _policies(policies: object) -> list[Issue]:
     if isinstance(policies, Policy) or not isinstance(policies, Sequence):
         return [_invalid("policies", "must be a list of policies", policies)]
-    wrong = [each for each in policies if not isinstance(each, Policy)]
+    given = cast("Sequence[object]", policies)
+    wrong = [each for each in given if not isinstance(each, Policy)]
     if wrong:
         return [_invalid("policies", "holds what is no policy: use @policy", wrong[0])]
-    return policy_issues(policies, "policies")
+    return policy_issues(cast("Sequence[Policy]", policies), "policies")
 
 
 def _kinds(settings: Settings) -> list[Issue]:
-    limits: object = settings.limits
-    issues = [] if isinstance(limits, Limits) else [_invalid("limits", "must be a Limits", limits)]
-    if settings.pipeline is not None and not isinstance(settings.pipeline, Pipeline):
+    issues: list[Issue] = []
+    if not _is(settings.limits, Limits):
+        issues.append(_invalid("limits", "must be a Limits", settings.limits))
+    if settings.pipeline is not None and not _is(settings.pipeline, Pipeline):
         issues.append(_invalid("pipeline", "must be a Pipeline", settings.pipeline))
     for name in ("authenticate", "authorize", "on_internal_error", "new_id"):
         value: object = getattr(settings, name)
@@ -171,13 +174,17 @@ def _exceptions(exceptions: object) -> list[Issue]:
         _invalid(
             "exceptions", "must map an Exception to DomainError, Forbidden or Unauthenticated", key
         )
-        for key, value in exceptions.items()
+        for key, value in cast("Mapping[object, object]", exceptions).items()
         if not (_is_exception(key) and isinstance(value, type) and issubclass(value, targets))
     ]
 
 
 def _is_exception(key: object) -> bool:
     return isinstance(key, type) and issubclass(key, Exception)
+
+
+def _is(value: object, kind: type) -> bool:
+    return isinstance(value, kind)
 
 
 def _invalid(name: str, text: str, value: object) -> Issue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from capgate.call import CallGuard
+from capgate.call import CallGuard, resume_native
 from capgate.engine.making import Factory, Made, close, leave, make
 
 if TYPE_CHECKING:
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NOT_MADE: Final = object()
+
+
+def told_apart(given: object, type_: type | None) -> tuple[Any, Factory | None]:
+    """Return an engine's deps as a value and a factory, one of which is None."""
+    value = given is None or (type_ is not None and isinstance(given, type_))
+    return (given, None) if value or not callable(given) else (None, given)
 
 
 class Dependencies:
@@ -34,11 +40,9 @@ class Dependencies:
         Raises:
             TypeError: A value of the wrong type.
         """
-        value = given is None or (type_ is not None and isinstance(given, type_))
-        self.factory: Factory | None = None if value or not callable(given) else given
+        self.value, self.factory = told_apart(given, type_)
         self._type = type_
         self._seconds = seconds
-        self.value = None if self.factory is not None else given
         if self.value is not None:
             self._check(self.value)
         # Nothing to make and nothing that can be missing.
@@ -92,7 +96,7 @@ class Dependencies:
             close(call, made.scope)  # all that needs no await
             raise
         except BaseException:
-            await self.leave(call, made)
+            await leave(call, made, self._seconds)
             raise
         await self.leave(call, made)
         return result
@@ -114,3 +118,6 @@ class Dependencies:
     async def leave(self, call: Call, made: Made) -> None:
         """Leave what was entered; a failure is reported and changes nothing."""
         await leave(call, made, self._seconds)
+        # A cancellation that the shield held back goes on.
+        if made.entered is not None and call.native():
+            await resume_native(None)

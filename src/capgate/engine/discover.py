@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from capgate.call import Call, Overrun, Request, bounded, current_watch, to_seconds
 from capgate.engine.calling import check
@@ -54,10 +54,10 @@ class DiscoveryScope:
 def _names(what: str, given: object) -> frozenset[str]:
     if isinstance(given, str) or not isinstance(given, Collection):
         raise TypeError(f"DiscoveryScope.{what} must be a collection of str")
-    names = frozenset(given)
+    names = cast("Collection[object]", given)
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"DiscoveryScope.{what} must be a collection of str")
-    return names
+    return frozenset(cast("Collection[str]", names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class CapabilityDescriptor:
     """What a caller may know of one capability."""
 
     id: str
-    title: str
+    title: str | None
     description: str
     input_schema: Mapping[str, JSON]
     output_schema: Mapping[str, JSON] | None
@@ -135,7 +135,7 @@ class Discoverer:
             self._catalogues.pop(surface, None)
 
     async def walk(
-        self, surface: str, request: Request, scope: DiscoveryScope | None
+        self, surface: str, request: Request, scope: object
     ) -> list[CapabilityDescriptor]:
         """Return the descriptors of what the caller may see.
 
@@ -145,7 +145,8 @@ class Discoverer:
                 had.
             TypeError: An argument that no walk can have.
         """
-        check(request, surface, authenticator=self._runtime.authenticate is not None)
+        known = self._runtime.authenticate is not None
+        surface = check(request, surface, authenticator=known)
         if scope is not None and not isinstance(scope, DiscoveryScope):
             raise TypeError(f"scope must be a DiscoveryScope, got {type(scope).__name__}")
         call = self._call(surface, request)
@@ -154,7 +155,7 @@ class Discoverer:
         await self._judge(call, walk)
         if walk.surprised:
             self._catalogues.pop(surface, None)
-        found = [each for each in walk.found if each is not None]
+        found = walk.found()
         await self._tell(call, found, walk.broken)
         return found
 
@@ -236,7 +237,7 @@ class Discoverer:
         broken: list[tuple[str, str, BaseException]],
     ) -> None:
         # One report for each policy: what is wrong with it is wrong with every capability.
-        for _, raised in {name: raised for _, name, raised in reversed(broken)}.items():
+        for raised in {name: raised for _, name, raised in reversed(broken)}.values():
             self._failed(call, CapabilityError(ErrorCode.POLICY_FAILED), raised)
         evidence = self._runtime.evidence
         if not evidence.active:

@@ -1,4 +1,4 @@
-"""Closing an engine: which calls live, letting them end, stopping them, and what is left unknown."""
+"""Closing an engine: which calls live, letting them end, stopping them, what is left unknown."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import anyio
 from capgate.errors import Effect
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from anyio.abc import TaskStatus
+
     from capgate.call import Call
 
 
@@ -24,6 +28,37 @@ class DrainReport:
     completed: tuple[str, ...] = ()
     cancelled: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+
+
+class Background:
+    """What runs while an engine is entered.
+
+    It is shielded: when everything around the engine is cancelled, that must still be told.
+    """
+
+    __slots__ = ("_group", "_scope")
+
+    def __init__(self) -> None:
+        """Prepare, in the running event loop."""
+        self._group = anyio.create_task_group()
+        self._scope = anyio.CancelScope(shield=True)
+
+    async def start(self, run: Callable[..., Awaitable[None]]) -> None:
+        """Start `run` and wait until it says that it has started."""
+        await self._group.__aenter__()
+        await self._group.start(self._shielded, run)
+
+    async def _shielded(
+        self, run: Callable[..., Awaitable[None]], *, task_status: TaskStatus[None]
+    ) -> None:
+        with self._scope:
+            await run(task_status=task_status)
+
+    async def stop(self) -> None:
+        """Cancel it and wait for its end; what it raised is raised here."""
+        self._scope.cancel()
+        # Without what the engine's block raised: that goes on as it is, in no group.
+        await self._group.__aexit__(None, None, None)
 
 
 class Live:
@@ -58,10 +93,12 @@ class Live:
         return _report(under_way, frozenset(self._calls))
 
     async def _wait(self, seconds: float) -> None:
-        with anyio.move_on_after(seconds):
-            # Polling: a call must not pay for an event that only closing needs.
-            while self._calls:
-                await anyio.sleep(0.005)
+        # Polling: a call must not pay for an event that only closing needs.
+        end = anyio.current_time() + seconds
+        while self._calls:
+            if anyio.current_time() >= end:
+                return
+            await anyio.sleep(0.005)
 
 
 def _report(calls: tuple[Call, ...], left: frozenset[Call]) -> DrainReport:

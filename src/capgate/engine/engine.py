@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Concatenate, overload
 
 import anyio
 from typing_extensions import ParamSpec, TypeVar, Unpack
@@ -14,15 +14,16 @@ from capgate.engine.blocking import BlockingEngine, blocking
 from capgate.engine.calling import Caller
 from capgate.engine.calls import Calls
 from capgate.engine.checking import check_engine
-from capgate.engine.dependencies import Dependencies
+from capgate.engine.dependencies import Dependencies, told_apart
 from capgate.engine.describing import description, summary
 from capgate.engine.discover import Discoverer
-from capgate.engine.drain import DrainReport, Live
+from capgate.engine.drain import Background, DrainReport, Live
 from capgate.engine.enrolment import Enrolment
 from capgate.engine.parts import EngineParts
 from capgate.engine.registry import Registry
 from capgate.engine.resuming import Resuming
 from capgate.engine.settings import Settings
+from capgate.engine.texts import plain
 from capgate.engine.view import EngineView
 from capgate.pipeline import Pipeline
 from capgate.policies import flatten
@@ -33,10 +34,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from anyio.abc import TaskGroup
-
     from capgate.approvals import Approvals
-    from capgate.call import Invocation
+    from capgate.call import Context, Invocation
     from capgate.capability import CapabilityOptions
     from capgate.engine.describing import CapabilityDescription, CapabilitySummary
     from capgate.engine.options import EngineOptions
@@ -79,6 +78,8 @@ class Engine(Calls[DepsT]):
     name: str
     version: str
     approvals: Approvals
+    drained: DrainReport | None = None
+    """What became of the calls under way when the engine was closed; None before."""
 
     @overload
     def __init__(
@@ -123,7 +124,8 @@ class Engine(Calls[DepsT]):
         self.name = name
         self.version = version
         self._parts = EngineParts(name, version, deps_type, deps, own_surfaces, built)
-        self._runtime, self._auditor = assemble(built, self._nest)
+        value, _ = told_apart(deps, deps_type)
+        self._runtime, self._auditor = assemble(built, self._nest, deps=value)
         self._registry = Registry(pipeline, self._runtime)
         dependencies = Dependencies(deps, deps_type, self._runtime.policy_timeout)
         self._discoverer = Discoverer(self._runtime, dependencies)
@@ -138,9 +140,17 @@ class Engine(Calls[DepsT]):
             surfaces=own_surfaces,
         )
         self._enrolment.include(libraries)
-        self._group: TaskGroup | None = None
+        self._background: Background | None = None
         self.approvals = self._runtime.desk
 
+    @overload
+    def capability(
+        self, handler: Callable[Concatenate[Context[Any], P], Awaitable[Out]], /
+    ) -> Capability[P, Out]: ...
+    @overload
+    def capability(
+        self, handler: Callable[Concatenate[Context[Any], P], Out], /
+    ) -> Capability[P, Out]: ...
     @overload
     def capability(self, handler: Callable[P, Awaitable[Out]], /) -> Capability[P, Out]: ...
     @overload
@@ -186,9 +196,10 @@ class Engine(Calls[DepsT]):
 
     def on(self, surface: str) -> EngineView[DepsT]:
         """Return the same calls with the surface fixed; what an adapter holds."""
-        if not isinstance(surface, str) or not surface.strip():
+        named = plain(surface)
+        if named is None or not named.strip():
             raise TypeError("surface must be a str that is not blank")
-        return EngineView(self, surface)
+        return EngineView(self, named)
 
     @property
     def parts(self) -> EngineParts:
@@ -242,11 +253,11 @@ class Engine(Calls[DepsT]):
         Raises:
             RuntimeError: The engine has been entered or closed before.
         """
-        if self._group is not None or self._live.closing:
+        if self._background is not None or self._live.closing:
             raise RuntimeError(f"engine {self.name!r} has been entered already")
         self._enrolment.closed = True
-        self._group = await anyio.create_task_group().__aenter__()
-        await self._group.start(self._auditor.run)
+        self._background = Background()
+        await self._background.start(self._auditor.run)
         return self
 
     async def __aexit__(
@@ -255,15 +266,13 @@ class Engine(Calls[DepsT]):
         raised: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close the engine; see `aclose`."""
-        group = self._group
+        """Close the engine, at once where the block was left by an error; see `aclose`."""
         try:
             with anyio.CancelScope(shield=True):
-                await self.aclose(grace=0.0 if raised is not None else 10.0)
+                await self.aclose(grace=10.0 if raised is None else 0.0)
         finally:
-            if group is not None:
-                group.cancel_scope.cancel()
-                await group.__aexit__(kind, raised, traceback)
+            if self._background is not None:
+                await self._background.stop()
 
     async def aclose(self, *, grace: float = 10.0) -> DrainReport:
         """Refuse new calls, wait, cancel, drain the audit.
@@ -276,6 +285,7 @@ class Engine(Calls[DepsT]):
         """
         self._live.closing = True
         report = await self._live.drain(grace, self._runtime.cleanup_grace)
+        self.drained = self.drained or report
         await self._auditor.drain(self._auditor.timeout)
         return report
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from capgate.capability import Capability, Composed, Include, compose, local, unknown_surfaces
 from capgate.engine.checking import policy_issues, unenforced
-from capgate.errors import ConfigurationError, Issue
+from capgate.errors import CompositionError, ConfigurationError, Issue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +63,11 @@ class Enrolment:
         if self.closed:
             raise RuntimeError("capabilities must be registered before the engine is entered")
         known = self._registry.composed()
-        everything = compose([*known, *handles], includes)
+        wanted = list(includes)
+        try:
+            everything = compose([*known, *handles], wanted)
+        except CompositionError as error:
+            raise CompositionError([*error.issues, *self._others(handles, wanted)]) from None
         known_ids = {each.definition.id for each in known}
         fresh = [each for id_, each in everything.items() if id_ not in known_ids]
         issues = [issue for each in fresh for issue in self._issues(each.definition)]
@@ -74,6 +78,16 @@ class Enrolment:
             rule = each.definition.approval
             if rule is not None and rule.approvers is not None:
                 self._runtime.rulebook.register(rule.approvers, owner=each.definition.id)
+
+    def _others(self, handles: Iterable[Composed], includes: Iterable[object]) -> list[Issue]:
+        """Return what else is wrong where capabilities do not fit together."""
+        found = list(handles)
+        for each in includes:
+            try:
+                found += compose([], [each]).values()
+            except CompositionError:  # told already
+                continue
+        return [issue for each in found for issue in self._issues(each.definition)]
 
     def _issues(self, definition: Definition) -> list[Issue]:
         where = definition.id

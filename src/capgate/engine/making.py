@@ -6,11 +6,9 @@ hold a scope of its own open all that time.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-
-import anyio
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from capgate.call import (
     Guard,
@@ -18,14 +16,14 @@ from capgate.call import (
     Invocation,
     Overrun,
     Stray,
+    is_awaitable,
     is_exit,
     log,
     resume_native,
 )
 
 if TYPE_CHECKING:
-    from capgate.call import Call
-    from capgate.call.guard import Scope
+    from capgate.call import Call, Scope
 
 Factory: TypeAlias = Callable[[Invocation], object]
 
@@ -59,6 +57,9 @@ async def make(
     scope.__enter__()
     try:
         made = await _ask(call, factory, check)
+    except GeneratorExit:
+        close(call, scope)
+        raise
     finally:
         limit.rest()
         if guard is not None:
@@ -66,12 +67,11 @@ async def make(
             guard.scope = watch.new_scope()
     stopped = _out_of_time(limit) or (guard is not None and guard.cause is not None)
     if made.broken is None and not stopped:
-        if made.entered is None:
-            close(call, scope)
-        return made._replace(scope=scope)
-    if made.entered is not None:
-        await _exit(call, made.entered, seconds)
-    close(call, scope)
+        if made.entered is not None:
+            return made._replace(scope=scope)
+        close(call, scope)
+        return made
+    await leave(call, made._replace(scope=scope), seconds)
     return Made(broken=await _reason(call, limit, made.broken))
 
 
@@ -80,10 +80,10 @@ async def _ask(call: Call, factory: Factory, check: Callable[[object], None]) ->
     entered: AbstractAsyncContextManager[Any] | None = None
     try:
         deps: Any = factory(Invocation(call))
-        if issubclass(type(deps), Awaitable):
+        if is_awaitable(deps):
             deps = await deps
-        if issubclass(type(deps), AbstractAsyncContextManager):
-            manager = deps
+        if isinstance(deps, AbstractAsyncContextManager):
+            manager = cast("AbstractAsyncContextManager[Any]", deps)
             deps = await manager.__aenter__()
             entered = manager
         check(deps)
@@ -118,26 +118,27 @@ async def _reason(call: Call, limit: Guard, raised: BaseException | None) -> Bas
 
 
 async def leave(call: Call, made: Made, seconds: float) -> None:
-    """Leave what was entered; a failure is reported and changes nothing."""
-    if made.entered is not None:
-        try:
-            await _exit(call, made.entered, seconds)
-        finally:
-            close(call, made.scope)
+    """Leave what was entered, shielded; a failure is reported and changes nothing.
 
-
-async def _exit(call: Call, entered: AbstractAsyncContextManager[Any], seconds: float) -> None:
-    with anyio.move_on_after(seconds, shield=True) as scope:
+    No scope of ours is entered for it: what the context manager holds open was opened before. The
+    one around it all is the shield and the limit.
+    """
+    if made.entered is not None and made.scope is not None:
+        made.scope.shield = True
+        limit = Guard(made.scope, call.watch)
+        call.watch.arm(limit, seconds)
         try:
-            await entered.__aexit__(None, None, None)
-        except Exception as error:
-            log("deps_exit_failed", call=call, error=error)
+            await made.entered.__aexit__(None, None, None)
         except BaseException as error:
-            if is_exit(error) or scope.cancel_called or call.native():
+            if is_exit(error):
                 raise
-            log("deps_exit_failed", call=call, error=error)
-    if scope.cancelled_caught:
-        log("deps_exit_failed", call=call, error_type="timeout")
+            if isinstance(error, Exception) or limit.cause is not None or not call.native():
+                log("deps_exit_failed", call=call, error=error)
+        finally:
+            limit.rest()
+            close(call, made.scope)
+    else:
+        close(call, made.scope)
 
 
 def close(call: Call, scope: Scope | None) -> None:

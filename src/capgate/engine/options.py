@@ -67,6 +67,12 @@ class ResumeOptions(TypedDict, total=False):
     timeout: Duration | None
 
 
+class BlockingResumeOptions(ResumeOptions, total=False):
+    """Options of a resumed call whose surface is not fixed."""
+
+    expected_surface: str | None
+
+
 class DiscoverOptions(TypedDict, total=False):
     """Options of a discovery walk."""
 

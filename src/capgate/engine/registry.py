@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from capgate.capability import Capability, input_hash
+from capgate.engine.texts import plain
 from capgate.errors import CapabilityError, ErrorCode
 from capgate.pipeline import Discovery, Enrolled, Plan, plan_for, plan_refusal, refuse_as
 from capgate.policies import flatten
@@ -24,8 +25,17 @@ if TYPE_CHECKING:
 class Registry:
     """Effective ids, handles and plans."""
 
-    __slots__ = ("_composed", "_enrolled", "_handles", "_pipeline", "_plans", "_real", "_runtime")
-    __slots__ += ("_unexposed", "_unknown")
+    __slots__ = (
+        "_composed",
+        "_enrolled",
+        "_handles",
+        "_pipeline",
+        "_plans",
+        "_real",
+        "_runtime",
+        "_unexposed",
+        "_unknown",
+    )
 
     def __init__(self, pipeline: Pipeline, runtime: Runtime) -> None:
         """Start empty."""
@@ -71,12 +81,18 @@ class Registry:
         Raises:
             TypeError: Neither an id nor a handle of this engine.
         """
-        if type(capability) is str or type(capability) is Capability:
+        kind = type(capability)
+        if kind is str or kind is Capability:
             found = self._plans.get((surface, capability))
             if found is not None:
                 return found
-        id_ = capability if isinstance(capability, str) else self.id_of(capability)
-        return id_, self._unexposed.get(id_, self._unknown)
+        id_ = self._named(capability)
+        found = self._plans.get((surface, id_))
+        return (id_, self._unexposed.get(id_, self._unknown)) if found is None else found
+
+    def _named(self, capability: object) -> str:
+        named = plain(capability)
+        return self.id_of(capability) if named is None else named
 
     def id_of(self, handle: object) -> str:
         """Return the id a handle is registered under.
@@ -84,12 +100,13 @@ class Registry:
         Raises:
             TypeError: Not a handle, of another engine, or registered more than once.
         """
-        if not isinstance(handle, Capability):
-            kind = type(handle).__name__
-            raise TypeError(f"capability must be an id or the handle of one, got {kind}")
-        ids = self._handles.get(handle, [])
+        kind = type(handle)
+        if not issubclass(kind, Capability):
+            raise TypeError(f"capability must be an id or the handle of one, got {kind.__name__}")
+        known = cast("Capability[..., Any]", handle)
+        ids = self._handles.get(known, [])
         if not ids:
-            raise TypeError(f"capability {handle.id!r} does not belong to this engine")
+            raise TypeError(f"capability {known.id!r} does not belong to this engine")
         if len(ids) > 1:
             raise TypeError(f"handle is registered more than once: use an id of {sorted(ids)}")
         return ids[0]
@@ -100,8 +117,7 @@ class Registry:
         Raises:
             CapabilityError: CAPABILITY_NOT_FOUND.
         """
-        id_ = capability if isinstance(capability, str) else self.id_of(capability)
-        found = self._enrolled.get(id_)
+        found = self._enrolled.get(self._named(capability))
         if found is None:
             raise CapabilityError(ErrorCode.CAPABILITY_NOT_FOUND)
         return found

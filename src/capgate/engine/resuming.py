@@ -6,10 +6,11 @@ Everything after that is the same plan as for a fresh call.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from capgate.call import Actor, Call, Request, capture
 from capgate.engine.calling import check
+from capgate.engine.texts import plain
 from capgate.errors import CapabilityError, ErrorCode, refusal
 from capgate.pipeline import Approval, plan_refusal
 
@@ -49,15 +50,14 @@ class Resuming:
             RuntimeError: The engine has been closed.
         """
         self._caller.check_open()
-        if not isinstance(approval_id, str):
-            raise TypeError(f"approval_id must be a str, got {type(approval_id).__name__}")
-        surface = "direct" if expected_surface is None else expected_surface
-        check(request, surface, authenticator=False)
-        # The text itself: a subclass could answer differently each time it is read.
-        id_ = str.__str__(approval_id)
-        found = await self._find(id_, request, expected_surface)
+        id_ = _text("approval_id", approval_id)
+        surface = None
+        if expected_surface is not None:
+            surface = _text("expected_surface", expected_surface)
+        check(request, "direct", authenticator=False)
+        found = await self._find(id_, request, surface)
         if isinstance(found, _Refusal):
-            call, plan = self._refuse(found, request, expected_surface)
+            call, plan = self._refuse(found, request, surface)
         else:
             call, plan = self._take_up(found, request)
         call.approval_id = id_
@@ -83,8 +83,8 @@ class Resuming:
         if not _matches(record, actor, surface):
             return _Refusal(refusal(ErrorCode.APPROVAL_NOT_FOUND), "resume-mismatch", record)
         if not _names_a_capability(record):
-            error = refusal(ErrorCode.APPROVAL_INPUT_MISMATCH, reason="record altered")
-            return _Refusal(error, None, record)
+            altered = refusal(ErrorCode.APPROVAL_INPUT_MISMATCH, reason="record altered")
+            return _Refusal(altered, None, record)
         return record
 
     def _refuse(
@@ -116,6 +116,13 @@ class Resuming:
         return call, plan
 
 
+def _text(name: str, value: object) -> str:
+    text = plain(value)
+    if text is None:
+        raise TypeError(f"{name} must be a str, got {type(value).__name__}")
+    return text
+
+
 def _matches(record: ApprovalRecord, actor: Actor | None, surface: str | None) -> bool:
     # Nobody knows who is anonymous: no anonymous caller is the requester.
     if actor is not None and (actor != record.actor or actor.kind == "anonymous"):
@@ -125,7 +132,7 @@ def _matches(record: ApprovalRecord, actor: Actor | None, surface: str | None) -
 
 def _names_a_capability(record: ApprovalRecord) -> bool:
     """Tell whether a record says what to look up; its integrity is checked by the plan."""
-    named: tuple[object, ...] = (record.capability_id, record.surface)
+    named = cast("tuple[object, object]", (record.capability_id, record.surface))
     return all(isinstance(name, str) for name in named)
 
 

@@ -43,7 +43,7 @@ class SteadyClock:
     @classmethod
     def around(cls, clock: Clock) -> Clock:
         """Return `clock` contained; the system's needs no containing."""
-        return clock if type(clock) is SystemClock else cls(clock)
+        return clock if isinstance(clock, SystemClock) else cls(clock)
 
     def now(self) -> datetime:
         """Return the current time, aware."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from traceback import StackSummary, TracebackException
-from typing import Final
+from typing import Final, cast
 
 from capgate.capability import ContractViolation
 
@@ -40,7 +40,8 @@ def _cut(shown: TracebackException, raised: BaseException) -> None:
             continue
         pairs += [(told.__cause__, error.__cause__), (told.__context__, error.__context__)]
         if isinstance(error, BaseExceptionGroup):
-            pairs += zip(told.exceptions or (), error.exceptions, strict=False)
+            leaves = cast("tuple[BaseException, ...]", error.exceptions)
+            pairs += zip(told.exceptions or (), leaves, strict=False)
 
 
 def _skip_own(stack: StackSummary) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
-from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar, Unpack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pydantic import BaseModel
 
     from capgate.call import Argument, Outcome
     from capgate.capability import Capability
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Out = TypeVar("Out")
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model", bound="BaseModel")
 DepsT = TypeVar("DepsT", default=None)
 
 

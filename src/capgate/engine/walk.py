@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import anyio
 import anyio.lowlevel
 
-from capgate.policies import AWAITED, LATER, PolicyBatch, Ruling, Verdict, discard, survey
+from capgate.policies import LATER, PolicyBatch, PolicyRequest, Ruling, Verdict, discard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from capgate.call import Call
     from capgate.capability import CapabilityView
@@ -30,32 +30,31 @@ class Candidate(NamedTuple):
     plain: CapabilityDescriptor
     gated: CapabilityDescriptor
 
-    def question(self) -> Question[CapabilityDescriptor]:
-        """Return what the walk asks."""
-        prompt = self.batch.prompt
-        return self.view, AWAITED if prompt is None else prompt, self.plain
-
 
 class Catalogue(NamedTuple):
-    """What one surface exposes, in order of registration, and the questions about it."""
+    """What one surface exposes, in order of registration, and what a walk asks about it."""
 
     candidates: tuple[Candidate, ...]
-    questions: tuple[Question[CapabilityDescriptor], ...]
+    questions: tuple[Question, ...]
+    plain: tuple[CapabilityDescriptor, ...]
     judged: bool
 
     @classmethod
     def of(cls, candidates: Sequence[Candidate]) -> Catalogue:
         """Prepare to walk over `candidates`."""
-        questions = tuple(each.question() for each in candidates)
-        return cls(tuple(candidates), questions, any(each.batch for each in candidates))
+        return cls(
+            tuple(candidates),
+            tuple((each.view, each.batch.prompt) for each in candidates),
+            tuple(each.plain for each in candidates),
+            any(each.batch for each in candidates),
+        )
 
 
 class Walk:
     """One walk of one caller.
 
-    `found` has the descriptors of what may be seen, None for the rest. `broken` names each policy
-    that broke, with the capability and what it raised. `surprised` tells that a plain function
-    answered with something to await.
+    `broken` names each policy that broke, with the capability and what it raised. `surprised`
+    tells that a plain function answered with something to await.
     """
 
     def __init__(self, call: Call, catalogue: Catalogue, runtime: Runtime) -> None:
@@ -64,31 +63,30 @@ class Walk:
         self._catalogue = catalogue
         self._runtime = runtime
         self._left: list[int] = []
+        # What differs from the plain descriptors, by place; None for what may not be seen.
+        self._changed: dict[int, CapabilityDescriptor | None] = {}
+        self.judged = catalogue.judged
         self.surprised = False
-        self.found: list[CapabilityDescriptor | None] = []
         self.broken: list[tuple[str, str, BaseException]] = []
 
     def go(self, seconds: float) -> bool:
         """Ask every policy that can answer at once; returns whether the walk is within its time."""
-        now = self._call.watch.now
-        end = self._call.started_at + seconds
-        for first in range(0, len(self._catalogue.questions), _STRIDE):
-            began = now()
+        call, questions = self._call, self._catalogue.questions
+        now = call.watch.now
+        end = call.started_at + seconds
+        began = now()
+        for first in range(0, len(questions) if self.judged else 0, _STRIDE):
             if began > end:
                 return False
-            questions = self._catalogue.questions[first : first + _STRIDE]
-            found, opened = survey(self._call, self._runtime.clock, questions)
-            self.found += found
-            if now() - began > self._runtime.policy_timeout:
-                self._again(first, opened)
+            stride = questions[first : first + _STRIDE]
+            opened = PolicyRequest.survey(call, self._runtime.clock, stride)
+            took = now() - began
+            began += took
+            if took > self._runtime.policy_timeout:
+                self._again(range(first, first + len(stride)), opened)
             elif opened:
                 self._settle(first, opened)
         return now() <= end
-
-    @property
-    def judged(self) -> bool:
-        """Whether any policy is asked at all."""
-        return self._catalogue.judged
 
     def unfinished(self) -> bool:
         """Tell whether there are policies that have to be awaited."""
@@ -97,7 +95,7 @@ class Walk:
     async def rest(self) -> None:
         """Ask the policies that have to be awaited, about several capabilities at a time.
 
-        Nobody is called before it is its turn: a policy's time does not run while it waits.
+        Nobody is asked before it is its turn: a policy's time does not run while it waits.
         """
         line = iter(self._left)
         async with anyio.create_task_group() as group:
@@ -117,28 +115,38 @@ class Walk:
             index = first + place
             batch = self._catalogue.candidates[index].batch
             if answer is LATER:
-                self._left.append(index)
+                self._postpone(index)
                 continue
             ruling = batch.go_on(request, done, answer, self._call.watch.now)
             if ruling is None:
                 self.surprised = True
-                self._left.append(index)
+                self._postpone(index)
             else:
                 self._take(index, ruling)
 
-    def _again(self, first: int, opened: Sequence[Open]) -> None:
+    def _again(self, indices: Iterable[int], opened: Sequence[Open]) -> None:
         """Ask once more, each by the clock: together they took longer than one of them may."""
         for each in opened:
             discard(each.answer)
-        for index in range(first, len(self.found)):
+        for index in indices:
             if self._catalogue.candidates[index].batch:
-                self.found[index] = None
-                self._left.append(index)
+                self._postpone(index)
+
+    def _postpone(self, index: int) -> None:
+        self._changed[index] = None
+        self._left.append(index)
 
     def _take(self, index: int, ruling: Ruling) -> None:
         candidate = self._catalogue.candidates[index]
         self.broken += [(candidate.view.id, name, raised) for name, raised in ruling.broken]
-        if ruling.verdict is Verdict.ALLOW:
-            self.found[index] = candidate.plain
-        elif ruling.verdict is Verdict.REQUIRE_APPROVAL:
-            self.found[index] = candidate.gated
+        seen = {Verdict.ALLOW: candidate.plain, Verdict.REQUIRE_APPROVAL: candidate.gated}
+        self._changed[index] = seen.get(ruling.verdict)
+
+    def found(self) -> list[CapabilityDescriptor]:
+        """Return what may be seen, once the walk is over."""
+        if not self._changed:
+            return list(self._catalogue.plain)
+        found: list[CapabilityDescriptor | None] = [*self._catalogue.plain]
+        for index, descriptor in self._changed.items():
+            found[index] = descriptor
+        return [each for each in found if each is not None]

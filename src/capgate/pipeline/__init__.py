@@ -14,7 +14,7 @@ from capgate.pipeline.input_validation import InputValidation
 from capgate.pipeline.output_validation import OutputValidation
 from capgate.pipeline.pipeline import Pipeline
 from capgate.pipeline.plan import Plan, plan_for, plan_refusal
-from capgate.pipeline.policy import Policy, report_broken
+from capgate.pipeline.policy import Policy
 from capgate.pipeline.retrying import full_jitter
 from capgate.pipeline.runtime import Authenticate, Runtime
 from capgate.pipeline.slots import Slots
@@ -52,5 +52,4 @@ __all__ = [
     "plan_for",
     "plan_refusal",
     "refuse_as",
-    "report_broken",
 ]

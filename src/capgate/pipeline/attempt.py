@@ -5,22 +5,36 @@ The order of judgement is the table at the top of `capgate.call.scope`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from capgate.call import Cause, Context, Guard, Interrupted, first, is_closing, is_exit, stopped
+from capgate.call import (
+    Cause,
+    Context,
+    Guard,
+    Interrupted,
+    first,
+    is_awaitable,
+    is_closing,
+    is_exit,
+    stopped,
+)
 from capgate.errors import CapabilityError, Effect, ErrorCode, normalize
 from capgate.pipeline.threads import in_thread
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from capgate.call import Argument, Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
 
 
 class Attempt:
-    """Runs one capability's handler once."""
+    """Runs one capability's handler once, or finds the call stopped before that.
+
+    What it raises is the failure itself, `Interrupted`, a native cancellation, or an exit.
+    """
 
     __slots__ = (
         "_bind",
@@ -47,13 +61,7 @@ class Attempt:
         self.timeout = capability.definition.timeout or runtime.attempt_timeout
 
     async def once(self, call: Call, number: int = 1) -> None:
-        """Pass the gate, tell `capability.started` the first time, run the handler.
-
-        Raises:
-            CapabilityError: TIMEOUT, CANCELLED, or what the handler's failure became.
-            Interrupted: The gate found the call stopped.
-            BaseException: A native cancellation, an exit of the process.
-        """
+        """Pass the gate, tell `capability.started` the first time, run the handler."""
         watch = call.watch
         scope = call.scope = watch.new_scope()
         raised: BaseException | None = None
@@ -133,8 +141,8 @@ class Attempt:
 
     async def _in_thread(self, call: Call, keywords: dict[str, Argument]) -> Argument:
         result = await in_thread(call, self._handler, keywords, threads=self._runtime.threads)
-        # A plain function may still hand back a coroutine; its type is asked, as values may lie.
-        return await result if issubclass(type(result), Awaitable) else result
+        # A plain function may still hand back a coroutine.
+        return await result if is_awaitable(result) else result
 
 
 def pass_gate(call: Call) -> None:

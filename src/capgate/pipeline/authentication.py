@@ -42,7 +42,8 @@ class _Judge:
         pending = identify(call, self._runtime)
         if pending is not None:
             return self._after(pending, call)
-        return self._judge(call)
+        self._judge(call)
+        return None
 
     async def _after(self, pending: Awaitable[None], call: Call) -> None:
         await pending
@@ -73,7 +74,7 @@ class _Judge:
         if load is not None:
             seconds = self._runtime.policy_timeout
             try:
-                actor = await call_bounded(load, record.actor, seconds=seconds)
+                actor = await call_bounded(load, record.actor, seconds=seconds, call=call)
             except Exception as error:
                 raise CapabilityError(
                     ErrorCode.INTERNAL_ERROR, stage=FailureStage.AUTHENTICATION

@@ -60,9 +60,8 @@ class _Asking:
         try:
             if self._known and call.actor.kind == "anonymous":
                 raise refused(call.actor)
-            now = call.watch.now
             for rule in self._rules:
-                pending = ask_rule(rule, _request(call), seconds=self._seconds, now=now)
+                pending = ask_rule(rule, _request(call), seconds=self._seconds, call=call)
                 if pending is not None:
                     await pending
         except CapabilityError as error:

@@ -12,7 +12,6 @@ from capgate.idempotency import (
     Claim,
     Claimed,
     Conflict,
-    InFlight,
     Replay,
     StoredOutcome,
     Suspended,
@@ -54,7 +53,7 @@ async def claim(call: Call, runtime: Runtime) -> None:
     for _ in range(_ATTEMPTS):
         # Noted first: if the answer is lost, the key may be this call's, and is given back.
         call.claim_key = key
-        answer = await begin(call, runtime, key, digest)
+        answer = await ask_store(runtime, begin(call, runtime, key, digest), call)
         if isinstance(answer, Claimed):
             return
         call.claim_key = None
@@ -63,10 +62,11 @@ async def claim(call: Call, runtime: Runtime) -> None:
             raise Replayed
         if isinstance(answer, Suspended):
             await _follow(call, runtime, key, answer)
-        elif isinstance(answer, InFlight | Conflict):
-            raise CapabilityError(
-                ErrorCode.IDEMPOTENCY_CONFLICT, retryable=isinstance(answer, InFlight)
-            )
+        elif isinstance(answer, Conflict):
+            raise CapabilityError(ErrorCode.IDEMPOTENCY_CONFLICT, retryable=False)
+        else:
+            # In flight; or no answer at all, which is not taken for a claim.
+            break
     raise CapabilityError(ErrorCode.IDEMPOTENCY_CONFLICT, retryable=True)
 
 
@@ -78,21 +78,27 @@ async def _follow(call: Call, runtime: Runtime, key: str, answer: Suspended) -> 
         raise Suspend
     if record.status is ApprovalStatus.CONSUMED:
         raise CapabilityError(ErrorCode.IDEMPOTENCY_CONFLICT, retryable=True)
-    await ask_store(runtime, runtime.idempotency.release(key, answer.execution_id))
+    await ask_store(runtime, runtime.idempotency.release(key, answer.execution_id), call)
 
 
-async def begin(call: Call, runtime: Runtime, key: str, digest: str) -> Claim:
-    """Ask the store for the key."""
+def begin(call: Call, runtime: Runtime, key: str, digest: str) -> Awaitable[Claim]:
+    """Return the question whether the key is this call's."""
     now = runtime.clock.now()
-    return await ask_store(
-        runtime, runtime.idempotency.begin(key, digest, call.execution_id, now, TTL)
-    )
+    return runtime.idempotency.begin(key, digest, call.execution_id, now, TTL)
 
 
-async def ask_store(runtime: Runtime, question: Awaitable[Answer]) -> Answer:
-    """Ask the store, in bounded time; an outage is nobody's conflict."""
+async def ask_store(
+    runtime: Runtime, question: Awaitable[Answer], call: Call | None = None
+) -> Answer:
+    """Ask the store, in bounded time; an outage is nobody's conflict.
+
+    Args:
+        runtime: The engine's parts.
+        question: What is asked.
+        call: Who waits for the answer; None once it has ended.
+    """
     try:
-        return await bounded(question, runtime.policy_timeout)
+        return await bounded(question, runtime.policy_timeout, call)
     except (Overrun, Stray, Exception) as error:
         raise CapabilityError(
             ErrorCode.INTERNAL_ERROR, stage=FailureStage.POLICY, retryable=True
@@ -131,7 +137,8 @@ async def _free(call: Call, runtime: Runtime, key: str) -> None:
     if call.resumed:
         if call.approval is None or not call.spent:
             return
-        answer = await begin(call, runtime, key, call.approval.input_hash)
+        asked = begin(call, runtime, key, call.approval.input_hash)
+        answer = await ask_store(runtime, asked)
         holder = answer.execution_id if isinstance(answer, Suspended) else holder
     await ask_store(runtime, runtime.idempotency.release(key, holder))
 

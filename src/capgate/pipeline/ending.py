@@ -173,8 +173,7 @@ class Ending:
     def _judged(self, call: Call, raised: BaseException, *, native: bool) -> CapabilityError:
         """Return the failure that `raised` stands for."""
         step = call.step
-        core = step is None or step.core
-        if core and type(raised) is CapabilityError:
+        if (step is None or step.core) and type(raised) is CapabilityError:
             return raised
         fired = first(call)
         if native or type(raised) in _GATES or (fired is not None and not call.returned):
@@ -182,7 +181,7 @@ class Ending:
             error = CapabilityError(ErrorCode.TIMEOUT if timed_out else ErrorCode.CANCELLED)
             error.__cause__ = raised.__cause__ if type(raised) in _GATES else raised
             return error
-        if not core:
+        if step is not None and not step.core:
             return self._of_a_stage(call, step.failure_stage, sole_leaf(raised))
         stage = None if step is None else step.failure_stage
         error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=stage)

@@ -34,7 +34,8 @@ class Evidence:
         self._auditor = auditor
         self._emit = auditor.emit
         # The system's clock is read as plain seconds.
-        self._now = time.time if type(clock) is SystemClock else clock.now
+        plain = type(cast("object", clock)) is SystemClock
+        self._now = time.time if plain else clock.now
         self.active = auditor.active
         self.strict = strict
 

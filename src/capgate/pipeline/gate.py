@@ -130,7 +130,7 @@ class Gate:
         plain, digest = self._prove(call)
         call.input_hash = digest
         draft = self._draft(call, merged, plain, digest)
-        shown = await self._shown(plain)
+        shown = await self._shown(call, plain)
         draft = replace(draft, shown_input=shown)
         try:
             return replace(draft, binding=bind(draft, self._runtime.approvals.keys))
@@ -175,21 +175,28 @@ class Gate:
             idempotency_key=call.claim_key,
         )
 
-    async def _shown(self, plain: JSON) -> JSON:
+    async def _shown(self, call: Call, plain: JSON) -> JSON:
         redact = self._capability.definition.redact
         if redact is None or redact.approval_input is None:
             return plain
         copy = deepcopy(plain)
         try:
             return await call_bounded(
-                redact.approval_input, copy, seconds=self._runtime.policy_timeout
+                redact.approval_input, copy, seconds=self._runtime.policy_timeout, call=call
             )
         except (Overrun, Stray, Exception) as error:
             raise CapabilityError(ErrorCode.INTERNAL_ERROR, stage=FailureStage.APPROVAL) from error
 
     async def _answer_inline(self, call: Call, record: ApprovalRecord) -> None:
-        decision = await self._ask_inline(record)
-        # An answer that leaves it pending ends in a second event, the terminal one.
+        try:
+            decision = await self._ask_inline(call, record)
+        except GeneratorExit:
+            raise  # a closed coroutine can await nothing
+        except BaseException:
+            # Stopped meanwhile: the store holds the request all the same.
+            await self._tell(call, record, suspended=False)
+            raise
+        # An answer that leaves it pending is followed by a second event, the terminal one.
         await self._tell(call, record, suspended=decision is None)
         if decision is not None:
             desk = self._runtime.desk
@@ -200,17 +207,18 @@ class Gate:
                 return
             if record.status is ApprovalStatus.REJECTED:
                 raise CapabilityError(ErrorCode.APPROVAL_REJECTED)
+            await self._tell(call, record, suspended=True)
         call.suspended = record
         raise Suspend
 
-    async def _ask_inline(self, record: ApprovalRecord) -> ApprovalDecision | None:
+    async def _ask_inline(self, call: Call, record: ApprovalRecord) -> ApprovalDecision | None:
         """Ask the handler; a late, broken or malformed answer is no answer."""
         handler = self._runtime.approvals.handler
         if handler is None:
             return None
         seconds = (record.expires_at - record.requested_at).total_seconds()
         try:
-            return await bounded(_answer(handler, record), seconds)
+            return await bounded(_answer(handler, record), seconds, call)
         except (Overrun, Stray, Exception) as error:
             self._report(error)
             return None
@@ -232,6 +240,7 @@ class Gate:
             expires_at=record.expires_at.isoformat(),
             suspended=suspended,
             policy_decisions=call.decisions,
+            **({} if call.approval is None else {"replaces": call.approval.id}),
         )
         tell = evidence.tell_strictly if suspended and evidence.strict else evidence.note
         noted = tell("capability.approval_requested", call, data)

@@ -34,7 +34,7 @@ async def spend_grant(call: Call, runtime: Runtime) -> None:
 
 
 async def release_grant(call: Call, runtime: Runtime) -> None:
-    """Give the approval back; if the store does not answer it stays spent, and the error says so."""
+    """Give the approval back; if the store does not answer it stays spent, as the error says."""
     if call.approval is None:
         return
     try:

@@ -34,21 +34,29 @@ def identify(call: Call, runtime: Runtime) -> Awaitable[None] | None:
 async def _resolve(call: Call, authenticate: Authenticate, seconds: float) -> None:
     try:
         call.identity = call.actor = await authenticated(
-            authenticate, call.request.credentials, seconds
+            authenticate, call.request.credentials, seconds, call
         )
     except CapabilityError as error:
         call.identity_error = error
 
 
-async def authenticated(authenticate: Authenticate, credentials: object, seconds: float) -> Actor:
+async def authenticated(
+    authenticate: Authenticate, credentials: object, seconds: float, call: Call | None = None
+) -> Actor:
     """Ask the authenticator.
+
+    Args:
+        authenticate: The engine's own.
+        credentials: What the transport handed over.
+        seconds: How long it may take.
+        call: Whose credentials they are, if a call's.
 
     Raises:
         CapabilityError: UNAUTHENTICATED when it refused; INTERNAL_ERROR at stage authentication
             when it failed, did not answer in time, or answered with something else.
     """
     try:
-        answer = await call_bounded(authenticate, credentials, seconds=seconds)
+        answer: object = await call_bounded(authenticate, credentials, seconds=seconds, call=call)
         if answer is None:
             raise Unauthenticated
         return capture(answer)

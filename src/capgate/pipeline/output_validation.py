@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from capgate.call import Overrun, Stray, bounded
+from capgate.call import Overrun, Stray, call_bounded
 from capgate.capability import ContractViolation
 from capgate.errors import CapabilityError, ErrorCode, FailureStage
 from capgate.pipeline.stage import CoreStage, CoreStep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from capgate.call import Argument, Call
     from capgate.pipeline.enrolled import Enrolled
@@ -58,9 +57,7 @@ class _Checking:
     async def _redacted(self, call: Call, redact: Callable[..., object]) -> None:
         true, call.output = call.output, None
         try:
-            shown: Argument = redact(true)
-            if isinstance(shown, Awaitable):
-                shown = await bounded(shown, self._seconds)
+            shown: Argument = await call_bounded(redact, true, seconds=self._seconds)
             call.output = self._validate(shown)
         except (Overrun, Stray, Exception) as error:
             raise _withheld(call) from error

@@ -138,15 +138,18 @@ def _check_stage(stage: object) -> list[Issue]:
     if kind.run is Stage.run and kind.bind is Stage.bind:
         text = f"{where} has neither run() nor bind()"
         issues.append(Issue("PIPELINE_INVALID", text, where))
-    name: object = stage.name
-    if not (isinstance(name, str) and name.strip()):
+    if not (_is(stage.name, str) and stage.name.strip()):
         issues.append(Issue("PIPELINE_INVALID", f"{where} needs a name", where))
-    if not isinstance(stage.failure_stage, FailureStage):
+    if not _is(stage.failure_stage, FailureStage):
         text = f"{where}.failure_stage must be a FailureStage"
         issues.append(Issue("PIPELINE_INVALID", text, where))
-    if not isinstance(stage.on_resume, bool):
+    if not _is(stage.on_resume, bool):
         issues.append(Issue("PIPELINE_INVALID", f"{where}.on_resume must be True or False", where))
     return issues
+
+
+def _is(value: object, kind: type) -> bool:
+    return isinstance(value, kind)
 
 
 def _check_order(stages: tuple[Stage, ...], removed: tuple[str, ...]) -> list[Issue]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from capgate.call import Interrupted, Invocation, bounded, stopped
 from capgate.errors import JSON, CapabilityError, ErrorCode
@@ -16,7 +16,7 @@ from capgate.pipeline.stage import Bound, CoreStage, Skip, Stage, Step
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from capgate.call import Call, CallGuard
+    from capgate.call import Call, CallGuard, InputForm
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
     from capgate.pipeline.stage import CoreRun, Run
@@ -78,7 +78,8 @@ class Plan:
         self._conclude = ending.conclude
         self._evidence = runtime.evidence
         self.view = view = None if capability is None else capability.view
-        self.form = None if capability is None else capability.definition.contract
+        form = None if capability is None else capability.definition.contract
+        self.form = cast("InputForm | None", form)
         self._requested = (
             NO_DATA if view is None else frozen(side_effect=view.side_effect, risk=view.risk)
         )
@@ -231,7 +232,7 @@ def plan_refusal(
 def _bind(stage: Stage, capability: Enrolled, runtime: Runtime) -> _Line:
     if isinstance(stage, CoreStage):
         return _bind_core(stage, capability, runtime)
-    step: object = stage.bind(capability.view)
+    step = cast("object", stage.bind(capability.view))
     if isinstance(step, Skip):
         return _skipped(stage, step)
     if not isinstance(step, Step):

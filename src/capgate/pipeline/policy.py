@@ -38,12 +38,13 @@ class Policy(CoreStage):
 
 
 class _Ruling:
-    __slots__ = ("_ask", "_runtime", "_view")
+    __slots__ = ("_ask", "_runtime", "_unserved", "_view")
 
     def __init__(self, batch: PolicyBatch, view: CapabilityView, runtime: Runtime) -> None:
         self._view = view
         self._ask = batch.rule
         self._runtime = runtime
+        self._unserved = FailureStage.APPROVAL in runtime.removed
 
     def run(self, call: Call) -> Awaitable[None] | None:
         ruling = self._ask(call, self._view)
@@ -52,14 +53,21 @@ class _Ruling:
         if ruling.verdict is Verdict.ALLOW:
             call.decisions += ruling.records
         else:
-            take_ruling(call, ruling, self._runtime)
+            self._take(call, ruling)
         return None if call.request.idempotency_key is None else self.claim(call)
 
     async def _run_on(self, call: Call, pending: Awaitable[Ruling]) -> None:
-        take_ruling(call, await pending, self._runtime)
+        self._take(call, await pending)
         claiming = self.claim(call)
         if claiming is not None:
             await claiming
+
+    def _take(self, call: Call, ruling: Ruling) -> None:
+        take_ruling(call, ruling, self._runtime)
+        if call.requirements and self._unserved:
+            # Nobody in this pipeline would ask for it.
+            call.denial = "policy-failed"
+            raise refusal(ErrorCode.POLICY_FAILED, reason="the pipeline has no approval stage")
 
     def claim(self, call: Call) -> Awaitable[None] | None:
         if call.request.idempotency_key is None or call.dry_run:
@@ -68,16 +76,22 @@ class _Ruling:
 
 
 def take_ruling(call: Call, ruling: Ruling, runtime: Runtime) -> None:
-    """Put a ruling on record, report every policy that broke, and enforce it.
+    """Put a ruling on record, report every policy that broke, and refuse where it refuses.
+
+    What needs approval is left to its stage.
 
     Raises:
-        CapabilityError: As `enforce`.
+        CapabilityError: At stage policy, whatever the phase.
     """
     call.decisions += ruling.records
-    # The first to break is the cause of POLICY_FAILED, which the ending reports.
-    told = 1 if ruling.verdict is Verdict.ERROR and not call.dry_run else 0
-    report_broken(call, ruling.broken[told:], runtime)
-    enforce(call, ruling)
+    if ruling.broken:
+        # The first to break is the cause of POLICY_FAILED, which the ending reports.
+        told = 1 if ruling.verdict is Verdict.ERROR and not call.dry_run else 0
+        report_broken(call, ruling.broken[told:], runtime)
+    if ruling.verdict is Verdict.REQUIRE_APPROVAL:
+        call.requirements += ruling.requirements
+    elif ruling.verdict is not Verdict.ALLOW:
+        raise _refusal(call, ruling)
 
 
 def report_broken(
@@ -87,20 +101,6 @@ def report_broken(
     for name, cause in broken:
         error = refusal(ErrorCode.POLICY_FAILED, cause, reason=name)
         runtime.report(seal(error, call.execution_id, Effect.NONE))
-
-
-def enforce(call: Call, ruling: Ruling) -> None:
-    """Refuse where a ruling refuses; what needs approval is left to its stage.
-
-    Raises:
-        CapabilityError: At stage policy, whatever the phase.
-    """
-    if ruling.verdict is Verdict.ALLOW:
-        return
-    if ruling.verdict is Verdict.REQUIRE_APPROVAL:
-        call.requirements += ruling.requirements
-        return
-    raise _refusal(call, ruling)
 
 
 def _refusal(call: Call, ruling: Ruling) -> CapabilityError:

@@ -6,7 +6,7 @@ from math import inf
 from secrets import SystemRandom
 from typing import TYPE_CHECKING, Final
 
-from capgate.call import is_exit, pause
+from capgate.call import is_exit, pause, to_seconds
 from capgate.errors import CapabilityError
 from capgate.pipeline.evidence import frozen
 
@@ -28,13 +28,15 @@ class Retrying:
     That the capability may be repeated at all was checked at its registration.
     """
 
-    __slots__ = ("_attempt", "_places", "_retry", "_runtime")
+    __slots__ = ("_attempt", "_backoff", "_most", "_places", "_retry", "_runtime")
 
     def __init__(self, attempt: Attempt, places: Places, retry: Retry, runtime: Runtime) -> None:
         """Bind to one capability's attempt, and the places it is to hold."""
         self._attempt = attempt
         self._places = places
         self._retry = retry
+        self._backoff = to_seconds(retry.backoff, "backoff")
+        self._most = to_seconds(retry.max_backoff, "max_backoff")
         self._runtime = runtime
 
     def describe(self) -> str:
@@ -92,8 +94,8 @@ class Retrying:
 
     def _delay(self, failed: int) -> float:
         """Return seconds: exponential with full jitter."""
-        most = min(self._retry.max_backoff, self._retry.backoff * 2.0 ** min(failed - 1, 64))
-        return self._runtime.jitter() * most
+        longest = min(self._most, self._backoff * 2.0 ** min(failed - 1, 64))
+        return self._runtime.jitter() * longest
 
 
 def full_jitter() -> float:

@@ -48,15 +48,18 @@ class _Cell:
         self._state = _State.QUEUED
         self._lock = threading.Lock()
 
-    def run(self) -> Argument:
-        """Run in the thread, unless the call has gone by then."""
+    def run(self) -> tuple[Argument, ...]:
+        """Run in the thread, unless the call has gone by then.
+
+        The result is in a tuple: nothing on its way back may look at it.
+        """
         with self._lock:
             if self._state is _State.DROPPED:
-                return None
+                return ()
             self._state = _State.RUNNING
             self._call.entered = True
         try:
-            return self._function(**self._keywords)
+            return (self._function(**self._keywords),)
         finally:
             with self._lock:
                 self._state = _State.DONE
@@ -105,9 +108,10 @@ async def in_thread(
     cell = _Cell(call, function, keywords, threads)
     try:
         # A limiter of its own: the places are counted here, not by anyio.
-        return await anyio.to_thread.run_sync(
+        (result,) = await anyio.to_thread.run_sync(
             cell.run, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
         )
     except BaseException:
         call.still_running = cell.leave()
         raise
+    return result

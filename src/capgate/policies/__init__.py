@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capgate.policies.access import ask_rule, refused
+from capgate.policies.asking import discard
 from capgate.policies.decision import (
     ALLOW,
     Decision,
@@ -12,15 +13,13 @@ from capgate.policies.decision import (
     hide,
     require_approval,
 )
-from capgate.policies.evaluate import PolicyBatch, Ruling, discard, in_phase
+from capgate.policies.evaluate import PolicyBatch, Ruling, in_phase
 from capgate.policies.policy import PHASES, combine, duplicate_names, flatten, policy
-from capgate.policies.request import Phase, PolicyRequest
-from capgate.policies.survey import AWAITED, LATER, Open, Question, survey
+from capgate.policies.request import LATER, Open, Phase, PolicyRequest, Question
 
 __all__ = [
     # For the pipeline
     "ALLOW",
-    "AWAITED",
     "LATER",
     "Open",
     "PHASES",
@@ -45,5 +44,4 @@ __all__ = [
     "policy",
     "refused",
     "require_approval",
-    "survey",
 ]

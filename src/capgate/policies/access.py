@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from capgate.call import Overrun, Stray, bounded
+from capgate.call import Overrun, Stray, bounded, is_awaitable
 from capgate.errors import CapabilityError, ErrorCode
-from capgate.policies.evaluate import contained, discard, is_awaitable
+from capgate.policies.asking import contained, discard
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
-    from capgate.call import Actor
+    from capgate.call import Actor, Call
     from capgate.capability import AccessRequest, AccessRule
 
 
 def ask_rule(
-    rule: AccessRule, request: AccessRequest, *, seconds: float, now: Callable[[], float]
+    rule: AccessRule, request: AccessRequest, *, seconds: float, call: Call
 ) -> Awaitable[None] | None:
     """Return when `rule` permits; awaitable only when the rule is.
 
@@ -24,12 +24,13 @@ def ask_rule(
         rule: Sync or async.
         request: What it is asked about.
         seconds: How long it may take in all; a late answer is no answer.
-        now: The event loop's clock.
+        call: Whose rule it is.
 
     Raises:
         CapabilityError: UNAUTHENTICATED for an anonymous actor, FORBIDDEN otherwise; FORBIDDEN and
             not exposed when the rule raised or ran out of time.
     """
+    now = call.watch.now
     deadline = now() + seconds
     answer: object
     try:
@@ -44,13 +45,13 @@ def ask_rule(
     if answer is True:
         return None
     if is_awaitable(answer):
-        return _ask_on(answer, request.actor, left)
+        return _ask_on(answer, request.actor, left, call)
     raise refused(request.actor)
 
 
-async def _ask_on(pending: Awaitable[object], actor: Actor, seconds: float) -> None:
+async def _ask_on(pending: Awaitable[object], actor: Actor, seconds: float, call: Call) -> None:
     try:
-        answer = await bounded(pending, seconds)
+        answer = await bounded(pending, seconds, call)
     except (Overrun, Stray, Exception) as error:
         raise _broken(error) from error
     if answer is not True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from capgate.capability import Policy
 from capgate.errors import ConfigurationError, Issue
@@ -54,7 +54,7 @@ def combine(name: str, *policies: Policy) -> Policy:
     if not policies:
         issues.append(Issue("POLICY_INVALID", "a combined policy needs at least one member", name))
     members: list[Policy] = []
-    for member in policies:
+    for member in cast("Collection[object]", policies):
         if isinstance(member, Policy):
             members.extend(flatten(member))
         else:
@@ -62,7 +62,7 @@ def combine(name: str, *policies: Policy) -> Policy:
     issues += duplicate_names(members, name)
     if issues:
         raise ConfigurationError(issues)
-    phases = frozenset().union(*(member.phases for member in members))
+    phases = frozenset[str]().union(*(member.phases for member in members))
     return Policy(name=name, phases=phases, evaluate=None, members=tuple(members))
 
 
@@ -99,7 +99,8 @@ def _phase_issues(name: object, phases: object) -> list[Issue]:
         return [
             Issue("POLICY_INVALID", f"policy {where!r} has no phase: it would never run", where)
         ]
-    unknown = sorted(str(phase) for phase in phases if phase not in PHASES)
+    named = cast("Collection[object]", phases)
+    unknown = sorted(str(phase) for phase in named if phase not in PHASES)
     if unknown:
         text = f"unknown phase {', '.join(unknown)}; known: {', '.join(sorted(PHASES))}"
         return [Issue("POLICY_INVALID", text, where)]

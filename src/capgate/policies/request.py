@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, final
+from operator import length_hint
+from sys import getrefcount
+from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeAlias, final
 
 from typing_extensions import TypeVar
 
+from capgate.call import is_exit
+from capgate.policies.decision import ALLOW
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from capgate.approvals import ApprovalRecord
@@ -15,11 +20,33 @@ if TYPE_CHECKING:
     from capgate.capability import CapabilityView
 
 Phase: TypeAlias = Literal["discovery", "invocation", "execution"]
-DepsT = TypeVar("DepsT", covariant=True, default=object)
+Prompt: TypeAlias = "tuple[tuple[int, Callable[..., object]], ...]"
+Question: TypeAlias = "tuple[CapabilityView, Prompt]"
+DepsT_co = TypeVar("DepsT_co", covariant=True, default=object)
+
+LATER: Final = object()
+"""The answer about a capability whose policies have to be awaited: none of them was asked."""
+
+
+def _later(_: PolicyRequest[object]) -> object:
+    return LATER
+
+
+AWAITED: Final[Prompt] = ((0, _later),)
+"""Stands for policies that have to be awaited."""
+
+
+class Open(NamedTuple):
+    """A capability that was not simply allowed: the first other answer, and where it came from."""
+
+    place: int
+    request: PolicyRequest[object]
+    done: int
+    answer: object
 
 
 @final
-class PolicyRequest(Generic[DepsT]):
+class PolicyRequest(Generic[DepsT_co]):
     """One question to a policy. It can be read, never written; inputs are copies."""
 
     __slots__ = ("__call", "__clock", "__phase", "__view")
@@ -52,9 +79,9 @@ class PolicyRequest(Generic[DepsT]):
         return self.__call.actor
 
     @property
-    def deps(self) -> DepsT:
+    def deps(self) -> DepsT_co:
         """The application's dependencies for this call."""
-        deps: Any = self.__call.deps
+        deps: DepsT_co = self.__call.deps
         return deps
 
     @property
@@ -86,6 +113,38 @@ class PolicyRequest(Generic[DepsT]):
     def dry_run(self) -> bool:
         """True under `explain`: nothing may be consumed."""
         return self.__call.dry_run
+
+    @classmethod
+    def survey(cls, call: Call, clock: Clock, questions: Sequence[Question]) -> list[Open]:
+        """Ask about many capabilities at discovery, each until a policy does not simply allow.
+
+        For discovery walks, which ask about hundreds. Only here can a request be turned to
+        another capability, and only while nobody else holds it.
+
+        Returns:
+            What was not simply allowed.
+        """
+        opened: list[Open] = []
+        request: PolicyRequest[object] = PolicyRequest(call, "discovery", clock, questions[0][0])
+        alone = getrefcount(request)
+        left = iter(questions)
+        for view, functions in left:
+            if getrefcount(request) == alone:
+                request.__view = view
+            else:  # a policy has kept it: it stays as it was
+                request = PolicyRequest(call, "discovery", clock, view)
+            for done, evaluate in functions:
+                try:
+                    answer = evaluate(request)
+                except BaseException as error:
+                    if is_exit(error):
+                        raise
+                    answer = error
+                if answer is not ALLOW:
+                    place = len(questions) - length_hint(left) - 1
+                    opened.append(Open(place, request, done, answer))
+                    break
+        return opened
 
     def __repr__(self) -> str:
         return f"PolicyRequest({self.__view.id!r}, {self.__phase!r})"

@@ -97,6 +97,28 @@ async def answers_a_suspended_call_with_its_approval(store: IdempotencyStore) ->
     expect(not await store.suspend(KEY, "apr_2"), "a suspended call keeps its request")
 
 
+async def moves_on_to_the_request_that_replaces_one(store: IdempotencyStore) -> None:
+    """A second sign-off takes the place of the first; its resume need not hold the key."""
+    await _begin(store)
+    await store.suspend(KEY, "apr_1", execution_id="exe_1")
+    moved = await store.suspend(KEY, "apr_2", execution_id="exe_resumed", replaces="apr_1")
+    expect(moved, "moved by a resumed call")
+    expect(await _begin(store, "exe_2") == Suspended("apr_2", "exe_1"), "the holder stays")
+    late = await store.suspend(KEY, "apr_3", execution_id="exe_late", replaces="apr_1")
+    expect(not late, "what it replaces no longer stands there")
+    expect(await _begin(store, "exe_2", now=GONE) == Claimed(), "and it lives no longer for it")
+
+
+async def replaces_nothing_of_another_call(store: IdempotencyStore) -> None:
+    """A call in flight, or ended, waits for no approval that could be replaced."""
+    await _begin(store)
+    moved = await store.suspend(KEY, "apr_2", execution_id="exe_2", replaces="apr_1")
+    expect(not moved, "in flight for another execution")
+    expect(await store.suspend(KEY, "apr_2", execution_id="exe_1", replaces="apr_1"), "its own")
+    await store.complete(KEY, _done())
+    expect(not await store.suspend(KEY, "apr_3", replaces="apr_2"), "ended")
+
+
 async def replays_a_completed_call(store: IdempotencyStore) -> None:
     """After the end a repeat gets the stored outcome, whole, and as often as it asks."""
     await _begin(store)
@@ -235,6 +257,8 @@ _PROMISES: Final = (
     refuses_a_repeat_in_flight,
     refuses_another_input_in_every_state,
     answers_a_suspended_call_with_its_approval,
+    moves_on_to_the_request_that_replaces_one,
+    replaces_nothing_of_another_call,
     replays_a_completed_call,
     replays_every_output_without_loss,
     replays_a_failure,
