@@ -145,7 +145,7 @@ async def test_an_id_that_is_no_text_is_a_mistake(gated, id):
         {"cancel": object()},
         {"expected_surface": 7},
     ],
-    ids=lambda value: "-".join(value),
+    ids="-".join,
 )
 @pytest.mark.parametrize("id", ["known", "apr_unknown"])
 async def test_arguments_that_cannot_be_are_refused_at_once(gated, id, wrong):

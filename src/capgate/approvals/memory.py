@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from capgate.approvals.record import ApprovalDecision, ApprovalRecord, ApprovalStatus
 from capgate.approvals.store import consumed, decided, released, withdrawn
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 class MemoryApprovals:
     """An `ApprovalStore` in memory, safe for concurrent tasks and threads."""
 
-    durable: ClassVar[bool] = False
-
     __slots__ = ("_by_actor", "_by_capability", "_by_status", "_due", "_lock", "_order", "_place")
 
     def __init__(self) -> None:
@@ -35,6 +33,11 @@ class MemoryApprovals:
         self._by_capability: defaultdict[str, list[int]] = defaultdict(list)
         self._by_actor: defaultdict[str, list[int]] = defaultdict(list)
         self._due: list[tuple[datetime, int]] = []
+
+    @property
+    def durable(self) -> bool:
+        """Return False: the records go with the process."""
+        return False
 
     async def create(self, record: ApprovalRecord, /) -> None:
         """See `ApprovalStore.create`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias, final, get_args
+from typing import Final, Literal, TypeAlias, cast, final, get_args
 
 ActorKind: TypeAlias = Literal["user", "service", "automation", "anonymous"]
 ACTOR_KINDS: Final = frozenset(get_args(ActorKind))
@@ -144,22 +144,22 @@ def _check_identity(id_: object, kind: object, display_name: object) -> None:
         raise TypeError("Actor display_name must be a str or None")
 
 
-def _permissions(claimed: Collection[str]) -> frozenset[str]:
-    if isinstance(claimed, str):
+def _permissions(claimed: object) -> frozenset[str]:
+    if isinstance(claimed, str) or not isinstance(claimed, Collection):
         raise TypeError("Actor permissions must be a collection of str, not one str")
-    granted = frozenset(claimed)
+    granted = frozenset(cast("Collection[object]", claimed))
     if not all(isinstance(permission, str) for permission in granted):
         raise TypeError("Actor permissions must all be str")
-    return granted
+    return cast("frozenset[str]", granted)
 
 
-def _attributes(claimed: Mapping[str, object]) -> dict[str, object]:
+def _attributes(claimed: object) -> dict[str, object]:
     if not isinstance(claimed, Mapping):
         raise TypeError("Actor attributes must be a mapping with str keys")
-    captured = copy.deepcopy(dict(claimed))
+    captured = copy.deepcopy(dict(cast("Mapping[object, object]", claimed)))
     if not all(isinstance(key, str) for key in captured):
         raise TypeError("Actor attributes must be a mapping with str keys")
-    return captured
+    return cast("dict[str, object]", captured)
 
 
 _ANONYMOUS: Final = Actor("anonymous", "anonymous")

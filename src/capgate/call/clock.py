@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 Duration: TypeAlias = float | timedelta
 
@@ -24,13 +20,11 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's own clock, in UTC."""
 
-    __slots__ = ("now",)
+    __slots__ = ()
 
-    now: Callable[[], datetime]
-
-    def __init__(self) -> None:
-        """Bind the clock directly: it is read on every event."""
-        self.now = partial(datetime.now, UTC)
+    def now(self) -> datetime:
+        """Return the current time in UTC."""
+        return datetime.now(UTC)
 
 
 def to_seconds(value: object, what: str) -> float:

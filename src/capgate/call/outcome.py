@@ -11,7 +11,7 @@ from capgate.errors import CapabilityError, Effect, ErrorCode, stamp
 if TYPE_CHECKING:
     from capgate.approvals import ApprovalRecord
 
-Out = TypeVar("Out", covariant=True)
+Out_co = TypeVar("Out_co", covariant=True)
 _put: Final = object.__setattr__
 
 
@@ -40,7 +40,7 @@ class _Frozen:
 
 
 @final
-class Completed(_Frozen, Generic[Out]):
+class Completed(_Frozen, Generic[Out_co]):
     """The handler returned and its output kept the contract.
 
     `late` says it returned after its deadline; `replayed` that a repeat with the same
@@ -52,7 +52,7 @@ class Completed(_Frozen, Generic[Out]):
     status: ClassVar[Literal["completed"]] = "completed"
 
     execution_id: str
-    output: Out
+    output: Out_co
     effect: Effect
     attempts: int
     late: bool
@@ -61,7 +61,7 @@ class Completed(_Frozen, Generic[Out]):
     def __init__(
         self,
         execution_id: str,
-        output: Out,
+        output: Out_co,
         effect: Effect = Effect.DONE,
         attempts: int = 1,
         *,
@@ -76,7 +76,7 @@ class Completed(_Frozen, Generic[Out]):
         _put(self, "late", late)
         _put(self, "replayed", replayed)
 
-    def unwrap(self) -> Out:
+    def unwrap(self) -> Out_co:
         """Return the output."""
         return self.output
 
@@ -163,4 +163,4 @@ class Cancelled(_Unsuccessful):
     status: ClassVar[Literal["cancelled"]] = "cancelled"
 
 
-Outcome: TypeAlias = Completed[Out] | ApprovalRequired | Failed | Cancelled
+Outcome: TypeAlias = Completed[Out_co] | ApprovalRequired | Failed | Cancelled

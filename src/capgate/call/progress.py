@@ -32,7 +32,7 @@ class _Following:
     __slots__ = ("failed", "follower", "lost")
 
     def __init__(self, follower: Follower) -> None:
-        self.follower = follower
+        self.follower: Callable[[Progress], object] = follower
         self.failed = False
         self.lost = False
 

@@ -6,7 +6,7 @@ It needs no engine and runs nothing. Putting libraries together is in `compose`.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from typing_extensions import Unpack
 

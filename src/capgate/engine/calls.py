@@ -13,9 +13,9 @@ from capgate.errors import CapabilityError, ErrorCode
 from capgate.pipeline import authenticated
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from collections.abc import Mapping
+
+    from pydantic import BaseModel
 
     from capgate.call import Actor, Argument, Call, CancelToken, Duration, Outcome
     from capgate.capability import Capability
@@ -35,7 +35,20 @@ DepsT = TypeVar("DepsT", default=None)
 
 
 class Calls(Generic[DepsT]):
-    """What callers use of an engine; `Engine` builds the parts."""
+    """The calls of an engine. `invoke` and `attempt` take the same arguments.
+
+    Args:
+        capability: An id, or the handle that the decorator returned.
+        input: A mapping of the input's fields, or the input model.
+        actor: Who calls; from authenticated transport credentials, never from the input.
+        credentials: What `Engine(authenticate=…)` makes an actor of, instead of `actor`.
+        surface: Where the call comes from.
+        deps: Dependencies for this call, instead of the engine's.
+        cancel: A token that stops the call.
+        timeout: Seconds, or a timedelta, for the whole call: all stages and attempts.
+        correlation_id: Ties this execution to others in the audit.
+        idempotency_key: A repeat with the same key and input gets the first call's outcome.
+    """
 
     _runtime: Runtime
     _registry: Registry
@@ -64,7 +77,7 @@ class Calls(Generic[DepsT]):
     ) -> Any: ...
     async def invoke(
         self,
-        capability: Capability[..., Any] | str,
+        capability: Any,
         input: Argument = None,
         *,
         actor: Actor | None = None,
@@ -78,17 +91,7 @@ class Calls(Generic[DepsT]):
     ) -> Any:
         """Call a capability and return its validated, redacted output.
 
-        Args:
-            capability: An id, or the handle that the decorator returned.
-            input: A mapping of the input's fields, or the input model.
-            actor: Who calls; from authenticated transport credentials, never from the input.
-            credentials: What `Engine(authenticate=…)` makes an actor of, instead of `actor`.
-            surface: Where the call comes from.
-            deps: Dependencies for this call, instead of the engine's.
-            cancel: A token that stops the call.
-            timeout: Seconds, or a timedelta, for the whole call: all stages and attempts.
-            correlation_id: Ties this execution to others in the audit.
-            idempotency_key: A repeat with the same key and input gets the first call's outcome.
+        Args: see the class.
 
         Raises:
             CapabilityError: The call did not complete.
@@ -98,17 +101,8 @@ class Calls(Generic[DepsT]):
         if usual and correlation_id is None and idempotency_key is None:
             request = Request(input, actor, deps)
         else:
-            request = Request(
-                input,
-                actor,
-                deps,
-                unusual=True,
-                credentials=credentials,
-                cancel=cancel,
-                timeout=timeout,
-                correlation_id=correlation_id,
-                idempotency_key=idempotency_key,
-            )
+            rest = (credentials, cancel, timeout, correlation_id, idempotency_key)
+            request = Request(input, actor, deps, True, *rest)
         call, plan = self._caller.open(capability, request, surface)
         await self._caller.carry(call, plan)
         if call.error is None and call.suspended is None:
@@ -135,7 +129,7 @@ class Calls(Generic[DepsT]):
     ) -> Outcome[Any]: ...
     async def attempt(
         self,
-        capability: Capability[..., Any] | str,
+        capability: Any,
         input: Argument = None,
         *,
         actor: Actor | None = None,
@@ -158,17 +152,8 @@ class Calls(Generic[DepsT]):
         if usual and correlation_id is None and idempotency_key is None:
             request = Request(input, actor, deps)
         else:
-            request = Request(
-                input,
-                actor,
-                deps,
-                unusual=True,
-                credentials=credentials,
-                cancel=cancel,
-                timeout=timeout,
-                correlation_id=correlation_id,
-                idempotency_key=idempotency_key,
-            )
+            rest = (credentials, cancel, timeout, correlation_id, idempotency_key)
+            request = Request(input, actor, deps, True, *rest)
         call, plan = self._caller.open(capability, request, surface)
         await self._caller.carry(call, plan)
         return outcome_of(call)

@@ -114,7 +114,7 @@ def seal(error: CapabilityError, execution_id: str, effect: Effect) -> Capabilit
 
     The one change in place: a refusal is on the hot path. What others may hold is stamped.
     """
-    r = error._record  # noqa: SLF001  same room
+    r: Record = _read_record(error)
     sealed = Record(
         r.code,
         r.public_message,
@@ -133,10 +133,7 @@ def seal(error: CapabilityError, execution_id: str, effect: Effect) -> Capabilit
     return error
 
 
-_PLAIN: Final = {
-    code: CapabilityError(code)._record  # noqa: SLF001  same room
-    for code in ErrorCode
-}
+_PLAIN: Final = {code: cast("Record", _read_record(CapabilityError(code))) for code in ErrorCode}
 
 
 def refusal(
