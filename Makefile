@@ -43,7 +43,9 @@ types: $(VENV)/.dev ## Both type checkers, on the package and on what it promise
 test: lint types cover ## Everything that must hold: lint, types, tests, the docs' code, coverage
 
 cover: $(VENV)/.dev ## The tests alone, with line and branch coverage (ARGS="-k name" narrows them)
-	$(BIN)/coverage run -m pytest $(ARGS)
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest $(or $(ARGS),--numprocesses auto)
+	$(BIN)/coverage combine --quiet
 	$(if $(ARGS),,$(BIN)/coverage report && $(BIN)/coverage html --quiet)
 	$(if $(ARGS),,@$(BIN)/coverage json --quiet -o - | $(BIN)/python .ci/coverage_floor 95)
 

@@ -152,6 +152,16 @@ async def test_errors_of_outcomes_pickle_and_copy():
         assert str(again) == str(bad) == "EXECUTION_FAILED: Sold out."
 
 
+async def test_outcomes_pickle_and_copy():
+    """Every outcome survives pickle and copy with its fields, so that it crosses process pools."""
+    for outcome in await outcomes():
+        copies = (pickle.loads(pickle.dumps(outcome)), copy.copy(outcome), copy.deepcopy(outcome))
+        for again in copies:
+            assert type(again) is type(outcome)
+            assert (again.execution_id, again.effect) == (outcome.execution_id, outcome.effect)
+            assert getattr(again, "output", None) == getattr(outcome, "output", None)
+
+
 async def test_an_input_may_be_a_mapping_or_the_model():
     """A capability over one model takes the model, a mapping, or what the model's defaults fill."""
     engine = world()

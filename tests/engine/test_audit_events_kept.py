@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from datetime import datetime
 
 import anyio
@@ -63,6 +65,19 @@ async def test_a_suspension_ends_its_execution():
     assert datetime.fromisoformat(event.data["expires_at"]) == record.expires_at
     assert event.data["suspended"] is True
     assert event.input_hash == record.input_hash == input_hash({"n": 1})
+
+
+async def test_a_repeat_of_a_suspended_call_ends_its_own_execution():
+    """A repeat with the same idempotency key waits for the same approval, in an end of its own."""
+    engine, audit = world(fields={"approval": ApprovalRule()})
+    options = {"actor": DANA, "idempotency_key": "k"}
+    first = await engine.attempt("cap", {"n": 1}, **options)
+    again = await engine.attempt("cap", {"n": 1}, **options)
+    assert again.approval.id == first.approval.id
+    assert types(audit) == SUSPENDED * 2
+    last = audit.events[-1]
+    assert (last.execution_id, last.data["approval_id"]) == (again.execution_id, first.approval.id)
+    assert last.data["suspended"] is True
 
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
@@ -192,6 +207,15 @@ async def test_an_event_cannot_be_changed():
                 mapping["extra"] = 1
     for name in ("reasons", "types", "policy_decisions"):
         assert isinstance(audit.events[1].data[name], tuple)
+
+
+async def test_an_event_can_be_copied_and_pickled():
+    """An event can be copied, and handed to another process by a sink."""
+    engine, audit = world()
+    await engine.attempt("nope", actor=DANA)
+    for event in audit.events:
+        for again in (copy.copy(event), copy.deepcopy(event), pickle.loads(pickle.dumps(event))):
+            assert again.to_dict() == event.to_dict()
 
 
 async def authenticate(credentials):

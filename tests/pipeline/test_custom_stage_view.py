@@ -202,7 +202,7 @@ async def test_stages_and_the_handler_share_state():
 async def test_a_stage_may_stand_aside_on_resume(on_resume):
     """Custom stages run again on resume, with the approval, unless `on_resume = False`."""
     seen = []
-    note = Calling(lambda call: seen.append(call.approval), on_resume=on_resume)
+    note = Calling(lambda call: seen.append((call.approval, call.input)), on_resume=on_resume)
     engine = engine_of(Pipeline.default().before("policy", note))
 
     @engine.capability("cap", approval=ApprovalRule())
@@ -213,7 +213,8 @@ async def test_a_stage_may_stand_aside_on_resume(on_resume):
     asked = (await engine.attempt("cap", {"n": 1}, actor=DANA)).approval
     await engine.approvals.approve(asked.id, by=BOSS)
     assert await engine.resume(asked.id) == 1
-    assert [each and each.id for each in seen] == [None, asked.id][: 1 + on_resume]
+    assert [each and each.id for each, _ in seen] == [None, asked.id][: 1 + on_resume]
+    assert {each["n"] for _, each in seen} == {1}
 
 
 async def test_a_stage_that_refuses_on_resume_does_not_burn_the_approval():

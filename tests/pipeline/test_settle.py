@@ -137,6 +137,25 @@ async def test_callbacks_are_shielded_from_the_callers_cancellation():
     assert audit.events[-1].data["native"] is True
 
 
+@pytest.mark.parametrize("handler", [None, fail])
+async def test_a_cancellation_that_arrives_while_settling_goes_on(handler):
+    """The event keeps what the call became; then the caller's own cancellation goes on."""
+    order = []
+
+    async def settle():
+        scope.cancel()
+        await anyio.lowlevel.checkpoint()
+        order.append("settled")
+
+    engine, audit = world(Leaving(settle), handler=handler)
+    with anyio.CancelScope() as scope:
+        await engine.attempt("cap", actor=DANA)
+        await anyio.lowlevel.checkpoint()
+        order.append("went on")
+    assert (scope.cancelled_caught, order) == (True, ["settled"])
+    assert audit.events[-1].type == ("capability.failed" if handler else "capability.completed")
+
+
 async def test_callbacks_run_after_the_token_fired():
     """A call that its token stopped settles too."""
     ran, token = [], CancelToken()

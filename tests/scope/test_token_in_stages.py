@@ -138,7 +138,10 @@ async def test_token_fired_during_a_custom_stage(make_rig, token):
 
 
 async def test_token_fired_during_the_approval_wait(make_rig, token):
-    """The token fires while an inline approver is asked: CANCELLED, handler never entered."""
+    """The token fires while an inline approver is asked: CANCELLED, handler never entered.
+
+    The request was stored before, so it is told.
+    """
 
     async def ask(record):
         token.cancel()
@@ -148,7 +151,7 @@ async def test_token_fired_during_the_approval_wait(make_rig, token):
     rig.job(rig.done, access="authenticated", approval=ApprovalRule())
     outcome = await rig.attempt(cancel=token, actor=Actor("usr_1"))
     assert rig.told(outcome) == (*CANCELLED, "none")
-    rig.saw("requested", "cancelled", entered=0, **BEFORE)
+    rig.saw("requested", "approval_requested", "cancelled", entered=0, **BEFORE)
 
 
 async def test_token_fired_while_queued_for_a_place(rig, token):

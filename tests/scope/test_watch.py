@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 import anyio.lowlevel
@@ -137,16 +138,11 @@ def test_one_token_stops_calls_of_two_loops(second):
     async def call():
         codes.append((await engine.attempt("wait", cancel=token)).error.code)
 
-    loops = [
-        threading.Thread(target=anyio.run, args=(call,), kwargs={"backend": backend})
-        for backend in ("asyncio", second)
-    ]
-    for loop in loops:
-        loop.start()
-    running.wait(10)
-    token.cancel_from_thread()
-    for loop in loops:
-        loop.join(10)
+    with ThreadPoolExecutor(2) as loops:
+        for backend in ("asyncio", second):
+            loops.submit(anyio.run, call, backend=backend)
+        running.wait(10)
+        token.cancel_from_thread()
     assert codes == ["CANCELLED", "CANCELLED"]
 
 
