@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+import structlog.testing
 
 from capgate import Actor, Context, Engine, Limits
 
@@ -92,3 +93,24 @@ async def test_leaving_that_breaks_changes_nothing():
         raise ValueError
 
     assert await world(factory).invoke("cap", actor=DANA) == "made"
+
+
+@pytest.mark.parametrize("how", ["raises", "hangs", "exits"])
+async def test_a_broken_exit_is_reported(how):
+    """Deps whose exit raises or hangs are reported once; an exit of the process goes on."""
+
+    @asynccontextmanager
+    async def factory(invocation):
+        yield Deps("made")
+        if how == "hangs":
+            await anyio.sleep_forever()
+        raise KeyboardInterrupt if how == "exits" else ValueError("canary")
+
+    engine = world(factory, limits=Limits(policy_timeout=0.05))
+    with structlog.testing.capture_logs() as logs:
+        if how == "exits":
+            with pytest.raises(KeyboardInterrupt):
+                await engine.attempt("cap", actor=DANA)
+            return
+        assert await engine.invoke("cap", actor=DANA) == "made"
+    assert [entry["event"] for entry in logs] == ["deps_exit_failed"]

@@ -7,6 +7,7 @@ import threading
 
 import anyio
 import pytest
+from pydantic import SecretStr
 
 from capgate import Actor, Context, DomainError, Engine, Limits, public_error
 from capgate.audit import MemoryAudit
@@ -88,3 +89,19 @@ async def test_an_async_callable_of_any_kind_runs_in_the_loop(kind):
     assert await engine.invoke("cap", actor=DANA) == 7
     outcome = await engine.attempt("cap", {"fails": True}, actor=DANA)
     assert outcome.error.public_message == "Sold out."
+
+
+async def test_two_secrets_are_two_inputs():
+    """A repeat of a key with another secret is never given the first call's outcome."""
+    engine = Engine("test")
+
+    @engine.capability("cap")
+    async def cap(secret: SecretStr) -> int:
+        """Tell the length."""
+        return len(secret.get_secret_value())
+
+    options = {"actor": DANA, "idempotency_key": "k"}
+    await engine.attempt("cap", {"secret": "a"}, **options)
+    again = await engine.attempt("cap", {"secret": "bbb"}, **options)
+    assert getattr(again, "replayed", False) is False
+    assert again.status == "failed" or again.output == 3

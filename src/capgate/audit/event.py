@@ -117,6 +117,19 @@ class AuditEvent(EventDraft):
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"AuditEvent is immutable: cannot delete {name!r}")
 
+    def __copy__(self) -> AuditEvent:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> AuditEvent:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        slots = {name: getattr(self, name) for name in EventDraft.__slots__}
+        # A read-only mapping does not pickle: its plain form goes, and is frozen again.
+        slots["actor"] = None if self.actor is None else dict(self.actor)
+        slots["data"] = to_plain(self.data)
+        return _rebuilt, (slots,)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AuditEvent):
             return NotImplemented
@@ -138,6 +151,14 @@ class AuditEvent(EventDraft):
         """
         fields = dict(zip(FIELDS, self._values(), strict=True))
         return cast("dict[str, JSON]", to_plain(fields))
+
+
+def _rebuilt(slots: dict[str, JSON]) -> AuditEvent:
+    """Make a pickled event again."""
+    event = AuditEvent.__new__(AuditEvent)
+    for name, value in slots.items():
+        object.__setattr__(event, name, freeze(value))
+    return event
 
 
 def freeze(value: JSON) -> JSON:

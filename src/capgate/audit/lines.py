@@ -22,7 +22,7 @@ _BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 class Tail(NamedTuple):
     """The end of a stream of records.
 
-    Args:
+    Attributes:
         record: The last whole record; None when there is none.
         torn: What an interrupted write left after it, one item a line, oldest first.
     """

@@ -30,6 +30,10 @@ class _Frozen:
         names = [name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ())]
         return tuple(getattr(self, name) for name in names)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        names = [name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ())]
+        return _rebuilt, (type(self), {name: getattr(self, name) for name in names})
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
@@ -37,6 +41,14 @@ class _Frozen:
 
     def __hash__(self) -> int:
         return hash((type(self), self._fields()[0]))
+
+
+def _rebuilt(kind: type[_Frozen], fields: dict[str, object]) -> _Frozen:
+    """Make a copied or pickled outcome again."""
+    outcome = kind.__new__(kind)
+    for name, value in fields.items():
+        _put(outcome, name, value)
+    return outcome
 
 
 @final

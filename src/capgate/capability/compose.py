@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Composed(NamedTuple):
     """One capability as an engine knows it.
 
-    Args:
+    Attributes:
         definition: The declaration under its effective id.
         handle: The handle it was declared with; it belongs to the engine by identity.
         provenance: Where it comes from; never shown to callers, rules or events.

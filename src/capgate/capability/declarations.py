@@ -144,7 +144,7 @@ class ApprovalRule:
         check.done()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Redact(Generic[Out]):
     """What is taken out of a value before somebody sees it.
 

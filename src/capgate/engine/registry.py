@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from capgate.capability import Capability, input_hash
 from capgate.engine.texts import plain
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from capgate.capability import CapabilityView, Composed, Policy
     from capgate.pipeline import Pipeline, Runtime
+
+
+_MAX_ID: Final = 128
 
 
 class Registry:
@@ -88,7 +91,11 @@ class Registry:
                 return found
         id_ = self._named(capability)
         found = self._plans.get((surface, id_))
-        return (id_, self._unexposed.get(id_, self._unknown)) if found is None else found
+        if found is not None:
+            return found
+        # What nobody registered may be of any length: the audit keeps the beginning.
+        known = self._unexposed.get(id_)
+        return (_clipped(id_), self._unknown) if known is None else (id_, known)
 
     def _named(self, capability: object) -> str:
         named = plain(capability)
@@ -146,3 +153,7 @@ def _judged(view: CapabilityView, policies: Sequence[Policy]) -> CapabilityView:
         return input_hash({"capability": view.fingerprint, "policies": names})
 
     return replace(view, _fingerprint=fingerprint)
+
+
+def _clipped(id_: str) -> str:
+    return id_ if len(id_) <= _MAX_ID else f"{id_[:_MAX_ID]}…"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from capgate.call import Interrupted, Invocation, bounded, stopped
+from capgate.capability import FrozenDict
 from capgate.errors import JSON, CapabilityError, ErrorCode
 from capgate.pipeline.discovery import Discovery, concealed
 from capgate.pipeline.ending import Ending
@@ -225,7 +226,7 @@ def plan_refusal(
 ) -> Plan:
     """Return the plan of what is unknown or not exposed: it looks the same from outside."""
     step = Bound(stage.name, stage.failure_stage, refuse, core=True)
-    line = _Line(step, step, frozen(stage=stage.name, runs=True, detail="refuses"))
+    line = _Line(step, step, _line(stage.name, "refuses"))
     return Plan((line,), (), Ending(runtime, None), runtime=runtime, capability=known, refuses=True)
 
 
@@ -240,7 +241,7 @@ def _bind(stage: Stage, capability: Enrolled, runtime: Runtime) -> _Line:
         raise TypeError(text)
     run = _shown(step.run, runtime.policy_timeout)
     bound = Bound(stage.name, stage.failure_stage, run, core=False)
-    line = frozen(stage=stage.name, runs=True, detail=step.detail or "custom")
+    line = _line(stage.name, step.detail or "custom")
     return _Line(bound, bound if stage.on_resume else None, line)
 
 
@@ -252,12 +253,12 @@ def _bind_core(stage: CoreStage, capability: Enrolled, runtime: Runtime) -> _Lin
     return _Line(
         None if step.run is None else Bound(name, tag, step.run, core=True),
         None if step.resumed is None else Bound(name, tag, step.resumed, core=True),
-        frozen(stage=name, runs=True, detail=step.detail),
+        _line(name, step.detail),
     )
 
 
 def _skipped(stage: Stage, skip: Skip) -> _Line:
-    return _Line(None, None, frozen(stage=stage.name, runs=False, detail=skip.reason))
+    return _Line(None, None, _line(stage.name, skip.reason, runs=False))
 
 
 def _shown(run: Run, seconds: float) -> CoreRun:
@@ -268,3 +269,8 @@ def _shown(run: Run, seconds: float) -> CoreRun:
         return None if pending is None else bounded(pending, seconds, call)
 
     return shown
+
+
+def _line(stage: str, detail: str, *, runs: bool = True) -> Mapping[str, JSON]:
+    """Return what `describe` says of a stage: data that can be copied and not changed."""
+    return FrozenDict({"stage": stage, "runs": runs, "detail": detail})
