@@ -33,11 +33,9 @@ lint: $(VENV)/.dev ## Rules, form and the arrows between rooms
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-logo
 
-types: $(VENV)/.dev ## Both type checkers, on the package and on what it promises to infer
+types: $(VENV)/.dev ## Both type checkers on the package; tests/typing holds what it infers
 	$(BIN)/mypy
-	$(if $(wildcard tests/typing),$(BIN)/mypy tests/typing)
 	$(PYRIGHT)
-	$(if $(wildcard tests/typing),$(PYRIGHT) tests/typing)
 	$(PYRIGHT) --verifytypes capgate --ignoreexternal
 
 test: lint types cover ## Everything that must hold: lint, types, tests, the docs' code, coverage

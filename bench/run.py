@@ -89,7 +89,7 @@ def main() -> int:
 
     on_asyncio = anyio.run(against_the_floor, cases.on_asyncio(), *size, backend="asyncio")
     on_trio = anyio.run(against_the_floor, cases.on_trio(), *size, backend="trio")
-    once = [startup.registration(options.rounds), startup.importing(options.rounds)]
+    once = [startup.registration(options.rounds), *startup.importing(options.rounds)]
     results = sorted([*on_asyncio, *on_trio, *once], key=lambda row: row.key)
     print(table(results), end="\n\n")
 

@@ -31,6 +31,8 @@ class AuditFailure(Exception):
         sinks: The names of the sinks that failed.
     """
 
+    sinks: tuple[str, ...]
+
     def __init__(self, sinks: Sequence[str]) -> None:
         super().__init__(f"not audited by: {', '.join(sinks)}")
         self.sinks = tuple(sinks)
@@ -52,6 +54,10 @@ class Auditor:
     """
 
     __slots__ = ("_direct", "_lanes", "_later", "_running", "active", "strict", "timeout")
+
+    active: bool
+    strict: bool
+    timeout: float
 
     def __init__(
         self,

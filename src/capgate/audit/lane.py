@@ -26,6 +26,9 @@ class Item:
 
     __slots__ = ("_done", "event", "failure", "returned", "settled")
 
+    returned: object
+    settled: bool
+
     def __init__(self, event: AuditEvent | None, returned: object = None) -> None:
         self.event = event
         self.returned = returned
@@ -57,6 +60,9 @@ class Lane:
     """One sink and the events that wait for it, delivered in order by one worker."""
 
     __slots__ = ("_reporter", "_size", "_stash", "_timeout", "_wake", "backlog", "name", "sink")
+
+    name: str
+    sink: AuditSink
 
     def __init__(
         self, sink: AuditSink, name: str, *, reporter: SinkReporter, timeout: float, size: int

@@ -105,6 +105,8 @@ class Watch(ABC):
     now: Callable[[], float]
     task: Callable[[], Any]
 
+    thread: int
+
     def __init__(self) -> None:
         """Start with nothing to watch."""
         self._lanes: dict[float, dict[Guard, None]] = {}

@@ -92,6 +92,8 @@ class Call(Established):
     What few calls need has its default here, on the class.
     """
 
+    guard: CallGuard | None
+    attempts: int
     parent_execution_id: str | None = None
     baseline: int = 0
     identity_error: BaseException | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
-from capgate.call.guard import Watch
+from capgate.call.guard import Scope, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,10 +27,10 @@ class AsyncioWatch(Watch):
         super().__init__()
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
-        self.now = loop.time
-        self.task = partial(asyncio.current_task, loop)
+        self.now: Callable[[], float] = loop.time
+        self.task: Callable[[], Any] = partial(asyncio.current_task, loop)
         # The concrete class: the public constructor looks the back end up on every call.
-        self.new_scope = type(anyio.CancelScope())
+        self.new_scope: Callable[[], Scope] = type(anyio.CancelScope())
         # The back end's own function, for the same reason.
         back_end = anyio.lowlevel.current_token().backend_class
         self._effective_deadline = back_end.current_effective_deadline

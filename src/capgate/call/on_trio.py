@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from contextvars import Context as EmptyContext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
-from capgate.call.guard import Watch
+from capgate.call.guard import Scope, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,9 +25,9 @@ class TrioWatch(Watch):
         self._token = token
         self._sleeper: trio.CancelScope | None = None
         self._wanted = math.inf
-        self.now = trio.current_time
-        self.task = _no_task
-        self.new_scope = trio.CancelScope
+        self.now: Callable[[], float] = trio.current_time
+        self.task: Callable[[], Any] = _no_task
+        self.new_scope: Callable[[], Scope] = trio.CancelScope
 
     def wake_at(self, deadline: float) -> None:
         """Have the watchdog task call `tick` at `deadline`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from capgate.capability.declarations import SURFACES
@@ -63,12 +64,18 @@ def local(handle: Capability[..., Any]) -> Composed:
     return Composed(definition, handle, Declaration("local", definition.id))
 
 
-def compose(declared: Iterable[Composed], includes: Iterable[object] = ()) -> dict[str, Composed]:
-    """Return what an engine knows, by effective id: what is declared first, then the libraries.
+def compose(
+    declared: Iterable[Composed],
+    includes: Iterable[object] = (),
+    *,
+    known: Mapping[str, Composed] = MappingProxyType({}),
+) -> dict[str, Composed]:
+    """Return what an engine gains, by effective id: what is declared first, then the libraries.
 
     Args:
-        declared: What the engine has already, in order.
+        declared: Capabilities, in order.
         includes: `Include` values, or bare libraries.
+        known: What the engine has already; asked only for the ids that are claimed.
 
     Raises:
         CompositionError: Every collision, unknown id and invalid name, in one error.
@@ -80,6 +87,9 @@ def compose(declared: Iterable[Composed], includes: Iterable[object] = ()) -> di
     for wanted in includes:
         for each in _included(wanted, issues):
             claims.setdefault(each.definition.id, []).append(each)
+    for id_, rivals in claims.items():
+        if id_ in known:
+            rivals.insert(0, known[id_])
     issues += [
         IdCollision(effective_id=id_, declarations=tuple(each.provenance for each in rivals))
         for id_, rivals in claims.items()

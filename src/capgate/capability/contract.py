@@ -67,6 +67,20 @@ class Contract:
         "validate_output",
     )
 
+    input_schema: Mapping[str, JSON]
+    output_schema: Mapping[str, JSON]
+    flat: bool
+    max_depth: int
+    validate_input: Callable[[object], Argument]
+    validate_output: Callable[[object], Argument]
+    dump_input: Callable[[Argument], JSON]
+    dump_output: Callable[[Argument], JSON]
+    restore_input: Callable[[JSON], Argument]
+    prove_input: Callable[[Argument], JSON]
+    copy_input: Callable[[Argument], Argument]
+    bind: Callable[[Argument], dict[str, Argument]]
+    arguments: Callable[[Argument], Mapping[str, Argument]]
+
     def __init__(
         self,
         input_: Shape,

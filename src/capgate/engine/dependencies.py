@@ -29,6 +29,10 @@ class Dependencies:
 
     __slots__ = ("_seconds", "_type", "factory", "simple", "value")
 
+    factory: Factory | None
+    simple: bool
+    value: Any
+
     def __init__(self, given: object, type_: type | None, seconds: float) -> None:
         """Take the engine's own.
 

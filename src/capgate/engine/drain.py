@@ -66,6 +66,8 @@ class Live:
 
     __slots__ = ("_calls", "closing")
 
+    closing: bool
+
     def __init__(self, calls: set[Call]) -> None:
         """Watch the set that the plans keep."""
         self._calls = calls

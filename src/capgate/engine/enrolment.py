@@ -24,6 +24,8 @@ class Enrolment:
 
     __slots__ = ("_discoverer", "_pipeline", "_registry", "_runtime", "_surfaces", "closed")
 
+    closed: bool
+
     def __init__(
         self,
         registry: Registry,
@@ -62,14 +64,11 @@ class Enrolment:
     def _add(self, handles: list[Composed], includes: Iterable[object]) -> None:
         if self.closed:
             raise RuntimeError("capabilities must be registered before the engine is entered")
-        known = self._registry.composed()
         wanted = list(includes)
         try:
-            everything = compose([*known, *handles], wanted)
+            fresh = compose(handles, wanted, known=self._registry.known).values()
         except CompositionError as error:
             raise CompositionError([*error.issues, *self._others(handles, wanted)]) from None
-        known_ids = {each.definition.id for each in known}
-        fresh = [each for id_, each in everything.items() if id_ not in known_ids]
         issues = [issue for each in fresh for issue in self._issues(each.definition)]
         if issues:
             raise ConfigurationError(issues)

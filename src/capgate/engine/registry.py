@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from capgate.capability import Capability, input_hash
@@ -16,7 +17,7 @@ from capgate.pipeline import Discovery, Enrolled, Plan, plan_for, plan_refusal, 
 from capgate.policies import flatten
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from capgate.capability import CapabilityView, Composed, Policy
     from capgate.pipeline import Pipeline, Runtime
@@ -132,6 +133,11 @@ class Registry:
     def plan_of(self, id_: str) -> Plan:
         """Return the plan that an exposed call of a registered capability runs."""
         return self._real[id_]
+
+    @property
+    def known(self) -> Mapping[str, Composed]:
+        """Every capability as it was composed, by effective id; read-only."""
+        return MappingProxyType(self._composed)
 
     def composed(self) -> tuple[Composed, ...]:
         """Return every capability as it was composed, in order of registration."""

@@ -57,6 +57,9 @@ class Walk:
     tells that a plain function answered with something to await.
     """
 
+    judged: bool
+    surprised: bool
+
     def __init__(self, call: Call, catalogue: Catalogue, runtime: Runtime) -> None:
         """Prepare to walk over `catalogue` for the caller of `call`."""
         self._call = call

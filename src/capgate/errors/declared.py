@@ -66,10 +66,10 @@ class DomainError(Declared):
 class Unauthenticated(Declared):
     """The handler does not know who is asking: UNAUTHENTICATED."""
 
-    message = TABLE[ErrorCode.UNAUTHENTICATED].message
+    message: str = TABLE[ErrorCode.UNAUTHENTICATED].message
 
 
 class Forbidden(Declared):
     """The handler refuses this actor: FORBIDDEN."""
 
-    message = TABLE[ErrorCode.FORBIDDEN].message
+    message: str = TABLE[ErrorCode.FORBIDDEN].message

@@ -48,6 +48,8 @@ class Attempt:
         "timeout",
     )
 
+    timeout: float
+
     def __init__(self, capability: Enrolled, runtime: Runtime) -> None:
         """Bind the handler, its timeout and what it needs."""
         self._handler = capability.definition.handler

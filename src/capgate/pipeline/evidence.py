@@ -29,6 +29,9 @@ class Evidence:
 
     __slots__ = ("_auditor", "_emit", "_now", "active", "strict")
 
+    active: bool
+    strict: bool
+
     def __init__(self, auditor: Auditor, clock: Clock, *, strict: bool) -> None:
         """Record through `auditor`."""
         self._auditor = auditor

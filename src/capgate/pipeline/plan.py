@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from capgate.call import Call, CallGuard, InputForm
+    from capgate.capability import CapabilityView
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
     from capgate.pipeline.stage import CoreRun, Run
@@ -51,6 +52,12 @@ class Plan:
         "refuses",
         "view",
     )
+
+    capability: Enrolled | None
+    described: tuple[Mapping[str, JSON], ...]
+    form: InputForm | None
+    refuses: bool
+    view: CapabilityView | None
 
     def __init__(
         self,

@@ -64,6 +64,8 @@ class PolicyBatch:
         "prompt",
     )
 
+    names: tuple[str, ...]
+
     def __init__(
         self, policies: Sequence[Policy], phase: Phase, *, seconds: float, clock: Clock
     ) -> None:
