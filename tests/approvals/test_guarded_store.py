@@ -132,9 +132,9 @@ async def test_only_refusals_of_approvals_pass():
     assert honest.code is ErrorCode.APPROVAL_NOT_FOUND
 
 
-def test_a_store_that_does_not_say_is_taken_to_be_durable():
-    """The engine then warns about actors that nobody reloads."""
-    assert GuardedStore(failing(None), timeout=1).durable is True
+def test_a_store_that_does_not_say_is_not_taken_to_be_durable():
+    """The engine warns only where a store says that its records outlive the process."""
+    assert GuardedStore(failing(None), timeout=1).durable is False
     assert guarded_memory().durable is False
 
 

@@ -70,9 +70,8 @@ async def test_a_sync_handler_cannot_await(verb):
     @engine.capability("cap")
     def cap(ctx: Context) -> str:
         """Try to call an async method."""
-        coroutine = getattr(ctx, verb)("cap")
         try:
-            coroutine.send(None)
+            getattr(ctx, verb)("cap")
         except TypeError as error:
             return str(error)
         return "no error"

@@ -218,7 +218,6 @@ async def test_failures_are_raised_by_invoke_and_resume(shop):
         ({"clock": 0}, "clock must be of type FakeClock, got int"),
         ({"audit": []}, "audit must be of type CapturedAudit, got list"),
         ({"engine": Engine("own"), "libraries": [Library("l", "1")]}, "not both"),
-        ({"engine": Engine("own"), "policies": [policy("p")(deny)]}, "not both"),
         ({"bogus": 1}, "bogus"),
     ],
 )

@@ -72,14 +72,14 @@ class Approvals:
         self._deps = deps
         self._teller = Teller(emit, timeout=timeout)
 
-    async def get(self, approval_id: str, /) -> ApprovalRecord:
+    async def get(self, id: str) -> ApprovalRecord:
         """Return a request with the status it has now.
 
         Raises:
             CapabilityError: APPROVAL_NOT_FOUND or APPROVAL_UNAVAILABLE.
         """
-        _check_id(approval_id)
-        record = await self.store.get(approval_id)
+        _check_id(id)
+        record = await self.store.get(id)
         if record is None:
             raise CapabilityError(ErrorCode.APPROVAL_NOT_FOUND)
         return record.at(self._now())
@@ -88,7 +88,6 @@ class Approvals:
         self,
         status: ApprovalStatus | str | None = None,
         capability_id: str | None = None,
-        *,
         actor_id: str | None = None,
         limit: int = 100,
         after: str | None = None,
@@ -109,9 +108,7 @@ class Approvals:
         page = await self.store.find(wanted, capability_id, actor_id, limit, after)
         return [record.at(now) for record in page]
 
-    async def approve(
-        self, approval_id: str, /, *, by: Actor, comment: str | None = None
-    ) -> ApprovalRecord:
+    async def approve(self, id: str, *, by: Actor, comment: str | None = None) -> ApprovalRecord:
         """Say yes and return what the request became; under a quorum it may still be pending.
 
         Raises:
@@ -121,30 +118,28 @@ class Approvals:
                 approver who has approved already), APPROVAL_INPUT_MISMATCH for a record that
                 was tampered with, or APPROVAL_UNAVAILABLE.
         """
-        return await self._decide(approval_id, by, comment, approved=True)
+        return await self._decide(id, by, comment, approved=True)
 
-    async def reject(
-        self, approval_id: str, /, *, by: Actor, comment: str | None = None
-    ) -> ApprovalRecord:
+    async def reject(self, id: str, *, by: Actor, comment: str | None = None) -> ApprovalRecord:
         """Say no, which ends the request; refused as `approve` is."""
-        return await self._decide(approval_id, by, comment, approved=False)
+        return await self._decide(id, by, comment, approved=False)
 
-    async def withdraw(self, approval_id: str, /, *, by: Actor) -> ApprovalRecord:
+    async def withdraw(self, id: str, *, by: Actor) -> ApprovalRecord:
         """Take back one's own request.
 
         Raises:
             CapabilityError: UNAUTHENTICATED; APPROVAL_NOT_FOUND, for a stranger too;
                 APPROVAL_EXPIRED, APPROVAL_NOT_PENDING or APPROVAL_UNAVAILABLE.
         """
-        _check_id(approval_id)
-        requester = await self._captured(approval_id, by)
-        record = await self._known(approval_id, requester)
+        _check_id(id)
+        requester = await self._captured(id, by)
+        record = await self._known(id, requester)
         # Nobody knows who "anonymous" is, so no anonymous request is anybody's own.
         if requester.kind == "anonymous" or requester != record.actor:
             refusal = CapabilityError(ErrorCode.APPROVAL_NOT_FOUND)
-            await self._teller.denied(refusal, approval_id, requester, record)
+            await self._teller.denied(refusal, id, requester, record)
             raise refusal
-        return await self.store.withdraw(approval_id, self._now())
+        return await self.store.withdraw(id, self._now())
 
     async def _decide(
         self, approval_id: str, by: Actor, comment: str | None, *, approved: bool

@@ -51,8 +51,8 @@ class GuardedStore:
 
     @property
     def durable(self) -> bool:
-        """Whether records outlive the process; a store that does not say is taken to be durable."""
-        return bool(getattr(self._store, "durable", True))
+        """Whether records outlive the process; what a store does not say is not assumed."""
+        return bool(getattr(self._store, "durable", False))
 
     async def create(self, record: ApprovalRecord, /) -> None:
         """See `ApprovalStore.create`."""

@@ -39,7 +39,7 @@ class MemoryApprovals:
         """Return False: the records go with the process."""
         return False
 
-    async def create(self, record: ApprovalRecord, /) -> None:
+    async def create(self, record: ApprovalRecord) -> None:
         """See `ApprovalStore.create`."""
         kept = record.copy()
         with self._lock:
@@ -53,30 +53,26 @@ class MemoryApprovals:
             self._by_actor[kept.actor.id].append(place)
             heapq.heappush(self._due, (kept.expires_at, place))
 
-    async def get(self, approval_id: str, /) -> ApprovalRecord | None:
+    async def get(self, id: str) -> ApprovalRecord | None:
         """See `ApprovalStore.get`."""
-        place = self._place.get(approval_id)
+        place = self._place.get(id)
         return None if place is None else self._order[place].copy()
 
-    async def decide(
-        self, approval_id: str, /, decision: ApprovalDecision, now: datetime
-    ) -> ApprovalRecord:
+    async def decide(self, id: str, decision: ApprovalDecision, now: datetime) -> ApprovalRecord:
         """See `ApprovalStore.decide`."""
-        return self._change(approval_id, lambda record: decided(record, decision, now))
+        return self._change(id, lambda record: decided(record, decision, now))
 
-    async def consume(
-        self, approval_id: str, /, execution_id: str, now: datetime
-    ) -> ApprovalRecord:
+    async def consume(self, id: str, execution_id: str, now: datetime) -> ApprovalRecord:
         """See `ApprovalStore.consume`."""
-        return self._change(approval_id, lambda record: consumed(record, execution_id, now))
+        return self._change(id, lambda record: consumed(record, execution_id, now))
 
-    async def release(self, approval_id: str, /, execution_id: str) -> ApprovalRecord:
+    async def release(self, id: str, execution_id: str) -> ApprovalRecord:
         """See `ApprovalStore.release`."""
-        return self._change(approval_id, lambda record: released(record, execution_id))
+        return self._change(id, lambda record: released(record, execution_id))
 
-    async def withdraw(self, approval_id: str, /, now: datetime) -> ApprovalRecord:
+    async def withdraw(self, id: str, now: datetime) -> ApprovalRecord:
         """See `ApprovalStore.withdraw`."""
-        return self._change(approval_id, lambda record: withdrawn(record, now))
+        return self._change(id, lambda record: withdrawn(record, now))
 
     async def find(
         self,
@@ -103,7 +99,7 @@ class MemoryApprovals:
                         break
         return [record.copy() for record in page]
 
-    async def expire_due(self, now: datetime, /) -> int:
+    async def expire_due(self, now: datetime) -> int:
         """See `ApprovalStore.expire_due`."""
         flipped = 0
         with self._lock:

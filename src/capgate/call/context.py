@@ -106,20 +106,23 @@ class Context(Generic[DepsT]):
         """What the stages of this call left for each other."""
         return self.__call.state
 
-    async def progress(
+    def progress(
         self, done: float, total: float | None = None, message: str | None = None
-    ) -> None:
+    ) -> Awaitable[None]:
         """Tell whoever follows this call how far it is; without a follower nothing happens.
 
         Args:
             done: Units done so far.
             total: Units in all, if known.
             message: A short text for people.
+
+        Raises:
+            TypeError: At once, in a synchronous handler: it has no await to wait with.
         """
         self.__check_async("progress")
-        await report_progress(Progress(self.execution_id, done, total, message))
+        return report_progress(Progress(self.execution_id, done, total, message))
 
-    async def invoke(self, capability: object, input: Argument = None, **options: Any) -> Any:
+    def invoke(self, capability: object, input: Argument = None, **options: Any) -> Awaitable[Any]:
         """Call another capability and return its output.
 
         The nested call has this call's actor, correlation id and token unless given others, the
@@ -132,16 +135,13 @@ class Context(Generic[DepsT]):
 
         Raises:
             CapabilityError: The nested call did not complete.
+            TypeError: At once, in a synchronous handler.
         """
-        outcome = await self.attempt(capability, input, **options)
-        return outcome.unwrap()
+        return _unwrapped(self.attempt(capability, input, **options))
 
-    async def attempt(
-        self,
-        capability: object,
-        input: Argument = None,
-        **options: Any,
-    ) -> Outcome[Any]:
+    def attempt(
+        self, capability: object, input: Argument = None, **options: Any
+    ) -> Awaitable[Outcome[Any]]:
         """Call another capability and return its outcome; options as `invoke`."""
         self.__check_async("attempt")
         request = self.__call.request
@@ -150,7 +150,7 @@ class Context(Generic[DepsT]):
         options.setdefault("correlation_id", self.__call.correlation_id)
         options.setdefault("cancel", request.cancel)
         options.setdefault("deps", self.__call.deps)
-        return await self.__nest(capability, input, parent=self.__call, **options)
+        return self.__nest(capability, input, parent=self.__call, **options)
 
     def __check_async(self, what: str) -> None:
         if self.__synchronous:
@@ -160,3 +160,7 @@ class Context(Generic[DepsT]):
 
     def __repr__(self) -> str:
         return f"Context({self.capability_id!r}, {self.execution_id!r})"
+
+
+async def _unwrapped(attempt: Awaitable[Outcome[Any]]) -> Any:
+    return (await attempt).unwrap()

@@ -40,6 +40,10 @@ class InputForm(Protocol):
         """Return the JSON form."""
         ...
 
+    def prove_input(self, value: Argument) -> JSON:
+        """Return the JSON form, once it is certain that it stands for this value alone."""
+        ...
+
     def copy_input(self, value: Argument) -> Argument:
         """Return a copy that shares nothing mutable."""
         ...

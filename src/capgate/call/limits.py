@@ -8,7 +8,7 @@ from capgate.call.clock import Duration, to_seconds
 from capgate.errors import ConfigurationError, Issue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds that apply to every call of one engine.
 

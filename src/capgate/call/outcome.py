@@ -76,7 +76,6 @@ class Completed(_Frozen, Generic[Out_co]):
         output: Out_co,
         effect: Effect = Effect.DONE,
         attempts: int = 1,
-        *,
         late: bool = False,
         replayed: bool = False,
     ) -> None:

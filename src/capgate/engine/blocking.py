@@ -141,27 +141,27 @@ class BlockingApprovals:
         self._engine = engine
         self._portal = portal
 
-    def get(self, approval_id: str) -> ApprovalRecord:
+    def get(self, id: str) -> ApprovalRecord:
         """See `Approvals.get`."""
-        return self._portal.call(self._engine.approvals.get, approval_id)
+        return self._portal.call(self._engine.approvals.get, id)
 
     def find(self, **filters: Any) -> list[ApprovalRecord]:
         """See `Approvals.find`."""
         return self._portal.call(partial(self._engine.approvals.find, **filters))
 
-    def approve(self, approval_id: str, *, by: Actor, comment: str | None = None) -> ApprovalRecord:
+    def approve(self, id: str, *, by: Actor, comment: str | None = None) -> ApprovalRecord:
         """See `Approvals.approve`."""
         approve = self._engine.approvals.approve
-        return self._portal.call(partial(approve, approval_id, by=by, comment=comment))
+        return self._portal.call(partial(approve, id, by=by, comment=comment))
 
-    def reject(self, approval_id: str, *, by: Actor, comment: str | None = None) -> ApprovalRecord:
+    def reject(self, id: str, *, by: Actor, comment: str | None = None) -> ApprovalRecord:
         """See `Approvals.reject`."""
         reject = self._engine.approvals.reject
-        return self._portal.call(partial(reject, approval_id, by=by, comment=comment))
+        return self._portal.call(partial(reject, id, by=by, comment=comment))
 
-    def withdraw(self, approval_id: str, *, by: Actor) -> ApprovalRecord:
+    def withdraw(self, id: str, *, by: Actor) -> ApprovalRecord:
         """See `Approvals.withdraw`."""
-        return self._portal.call(partial(self._engine.approvals.withdraw, approval_id, by=by))
+        return self._portal.call(partial(self._engine.approvals.withdraw, id, by=by))
 
 
 @contextmanager

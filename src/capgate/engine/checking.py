@@ -6,8 +6,10 @@ import inspect
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
+from capgate.approvals import RuleBook
 from capgate.call import Limits
 from capgate.capability import Policy
+from capgate.engine.options import EngineOptions
 from capgate.engine.settings import approvals_of, audit_of
 from capgate.errors import (
     ConfigurationError,
@@ -52,6 +54,22 @@ def check_engine(name: object, version: object, surfaces: object, deps_type: obj
     if deps_type is not None and not _is_class(deps_type):
         issues.append(_invalid("deps_type", "must be a class for isinstance", deps_type))
     _refuse(issues)
+
+
+def check_options(given: Mapping[str, object]) -> None:
+    """Refuse an option that no engine has: a misspelt gate would be no gate.
+
+    Raises:
+        TypeError: Naming it and the options there are.
+    """
+    known = EngineOptions.__annotations__
+    # A copy for tests also brings the rules of its own approvers; see `Engine.of`.
+    seam = {"rulebook"} if isinstance(given.get("rulebook"), RuleBook | None) else set[str]()
+    unknown = sorted(set(given) - set(known) - seam)
+    if unknown:
+        raise TypeError(
+            f"Engine has no option {', '.join(unknown)}; it has: {', '.join(sorted(known))}"
+        )
 
 
 def _is_class(kind: object) -> bool:

@@ -13,7 +13,7 @@ from capgate.engine.assembly import assemble
 from capgate.engine.blocking import BlockingEngine, blocking
 from capgate.engine.calling import Caller
 from capgate.engine.calls import Calls
-from capgate.engine.checking import check_engine
+from capgate.engine.checking import check_engine, check_options
 from capgate.engine.dependencies import Dependencies, told_apart
 from capgate.engine.describing import description, summary
 from capgate.engine.discover import Discoverer
@@ -119,6 +119,7 @@ class Engine(Calls[DepsT]):
         """See the class."""
         check_engine(name, version, surfaces, deps_type)
         own_surfaces = frozenset(surfaces)
+        check_options(settings)
         built = Settings(**settings)
         pipeline = built.pipeline or Pipeline.default()
         self.name = name

@@ -1,4 +1,4 @@
-"""Stage 7: does this call need somebody's yes? The asking itself is in `gate.py`."""
+"""Does this call need somebody's yes? The asking itself is in `gate.py`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ class Approval(CoreStage):
 
     name = FailureStage.APPROVAL.value
     failure_stage = FailureStage.APPROVAL
-    enforces = "approval"
 
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep | Skip:
         """Bind the capability's own rule; policies add theirs at each call."""

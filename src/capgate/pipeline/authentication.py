@@ -1,4 +1,4 @@
-"""Stage 4: is there an identity, and is it well formed? Resolving it is in `identity.py`."""
+"""Is there an identity, and is it well formed? Resolving it is in `identity.py`."""
 
 from __future__ import annotations
 

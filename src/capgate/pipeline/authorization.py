@@ -1,4 +1,4 @@
-"""Stage 5: may this actor call this capability? The access rule, then the engine's authorizer."""
+"""May this actor call this capability? The access rule, then the engine's authorizer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class Authorization(CoreStage):
 
     name = FailureStage.AUTHORIZATION.value
     failure_stage = FailureStage.AUTHORIZATION
-    enforces = "access"
 
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep | Skip:
         """Bind the rules that apply."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from capgate.approvals import ApprovalStatus
 from capgate.call import Overrun, Stray, bounded
+from capgate.capability import ContractViolation, input_hash
 from capgate.errors import CapabilityError, Effect, ErrorCode, FailureStage
 from capgate.idempotency import (
     Claim,
     Claimed,
     Conflict,
+    IdempotencyStore,
     Replay,
     StoredOutcome,
     Suspended,
@@ -19,7 +22,6 @@ from capgate.idempotency import (
     store_error,
 )
 from capgate.pipeline.gate import Suspend
-from capgate.pipeline.input_validation import hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -37,6 +39,22 @@ class Replayed(Exception):
     """The call's key already has an outcome; the call's record holds it."""
 
 
+def _digest(call: Call) -> str:
+    """Return the hash that tells this input from every other one.
+
+    A masked form, such as a secret's, stands for many values: under it one key would answer for
+    all of them.
+    """
+    try:
+        if call.form is not None:
+            return input_hash(call.form.prove_input(call.value))
+    except (ContractViolation, ValueError) as error:
+        raise CapabilityError(
+            ErrorCode.IDEMPOTENCY_CONFLICT, reason="no canonical input"
+        ) from error
+    raise LookupError("a key is claimed for a validated input")
+
+
 async def claim(call: Call, runtime: Runtime) -> None:
     """Claim the caller's key, or end the call with what became of its first use.
 
@@ -46,9 +64,7 @@ async def claim(call: Call, runtime: Runtime) -> None:
         CapabilityError: IDEMPOTENCY_CONFLICT, or INTERNAL_ERROR at stage policy when the store
             failed.
     """
-    digest = hash_of(call)
-    if digest is None:
-        raise CapabilityError(ErrorCode.IDEMPOTENCY_CONFLICT, reason="no canonical input")
+    digest = _digest(call)
     key = scoped_key(call.capability_id, call.actor, call.request.idempotency_key or "")
     for _ in range(_ATTEMPTS):
         # Noted first: if the answer is lost, the key may be this call's, and is given back.
@@ -105,6 +121,17 @@ async def ask_store(
         ) from error
 
 
+def _suspending(
+    store: IdempotencyStore, call: Call, key: str, approval_id: str
+) -> Awaitable[object]:
+    """Have the key wait for an approval; who holds it is told to a store that wants to know."""
+    wanted = inspect.signature(store.suspend).parameters
+    if "replaces" not in wanted:
+        return store.suspend(key, approval_id)
+    replaces = None if call.approval is None else call.approval.id
+    return store.suspend(key, approval_id, execution_id=call.execution_id, replaces=replaces)
+
+
 async def settle(
     call: Call, runtime: Runtime, error: CapabilityError | None, *, idempotent: bool
 ) -> None:
@@ -114,11 +141,7 @@ async def settle(
         return
     store = runtime.idempotency
     if call.suspended is not None and error is None:
-        replaces = None if call.approval is None else call.approval.id
-        suspending = store.suspend(
-            key, call.suspended.id, execution_id=call.execution_id, replaces=replaces
-        )
-        await ask_store(runtime, suspending)
+        await ask_store(runtime, _suspending(store, call, key, call.suspended.id))
     elif _frees(call, error, idempotent=idempotent):
         await _free(call, runtime, key)
     else:

@@ -1,4 +1,4 @@
-"""Stage 2: does the capability exist for this caller, here? What refuses looks missing.
+"""Does the capability exist for this caller, here? What refuses looks missing.
 
 An unknown id and a surface that is not exposed never get this far: their plan is a refusal. This
 file holds that refusal and the policies of the discovery phase.

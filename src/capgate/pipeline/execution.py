@@ -1,4 +1,4 @@
-"""Stage 8: the handler, and everything that must stand right before it.
+"""The handler, and everything that must stand right before it.
 
 In order: execution-phase policies, limits, the grant is spent, `capability.started`, then the
 handler inside its scope, with retries. Whatever can refuse comes before the grant is spent; if

@@ -1,4 +1,4 @@
-"""Stage 3: the claimed input becomes the one value that executes.
+"""The claimed input becomes the one value that executes.
 
 On resume the value is restored from the approved record instead, after the record's own checks.
 """

@@ -1,4 +1,4 @@
-"""Stage 9: the true output against its contract, then redaction, then the contract again."""
+"""The true output against its contract, then redaction, then the contract again."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Pipeline:
         at = self._find(anchor)
         return Pipeline((*self._stages[:at], stage, *self._stages[at + 1 :]), removed=self._removed)
 
-    def without(self, anchor: Anchor, *, unsafe: bool = False) -> Pipeline:
+    def without(self, anchor: Anchor, unsafe: bool = False) -> Pipeline:
         """Return a pipeline that lacks `anchor`.
 
         Args:

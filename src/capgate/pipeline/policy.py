@@ -1,4 +1,4 @@
-"""Stage 6: all policies of the invocation phase, combined; then the idempotency key is claimed."""
+"""All policies of the invocation phase, combined; then the idempotency key is claimed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class Policy(CoreStage):
 
     name = FailureStage.POLICY.value
     failure_stage = FailureStage.POLICY
-    enforces = "policies"
 
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
         """Bind the engine's policies, then the capability's."""

@@ -7,7 +7,7 @@ one file each.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from capgate.errors import FailureStage
 
@@ -80,8 +80,6 @@ class CoreStep(NamedTuple):
 
 class CoreStage(Stage):
     """Base of the default stages, which bind with the engine's own parts."""
-
-    enforces: ClassVar[str] = ""
 
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep | Skip:
         """Prepare for one capability of one engine."""

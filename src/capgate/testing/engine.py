@@ -41,7 +41,7 @@ class TestEngine(FilledCalls):
     Args:
         engine: The application's engine. Or instead:
         libraries: Libraries for a new engine.
-        policies: That engine's policies.
+        policies: More policies, after the engine's own.
         actor: Who calls where a call names nobody; `fake_actor()` when None.
         deps: Dependencies, as a value, of calls that bring none; None for the engine's own.
         overrides: Stand-ins for handlers by id, sync or async, with the handler's input
@@ -55,7 +55,7 @@ class TestEngine(FilledCalls):
         new_id: Makes ids; counts from 1 when None. Engines that share a store must share it.
 
     Raises:
-        TypeError: An argument of the wrong type, or an engine beside libraries or policies.
+        TypeError: An argument of the wrong type, or an engine beside libraries.
         ConfigurationError: An unknown override, or what `Engine` refuses.
     """
 
@@ -126,9 +126,11 @@ def _parts(engine: object, libraries: Sequence[Library], policies: Sequence[Poli
         return Engine("test", libraries=libraries, policies=policies).parts
     if not isinstance(engine, Engine):
         raise TypeError(f"engine must be an Engine, got {type(engine).__name__}")
-    if libraries or policies:
-        raise TypeError("pass an engine, or libraries and policies for a new one, not both")
-    return engine.parts
+    if libraries:
+        raise TypeError("pass an engine, or libraries for a new one, not both")
+    own = engine.parts
+    both = (*own.settings.policies, *policies)
+    return replace(own, settings=replace(own.settings, policies=both))
 
 
 def _faked(

@@ -34,17 +34,17 @@ class ApprovalProbe:
             if len(page) < _PAGE:
                 return found
 
-    async def get(self, approval_id: str, /) -> ApprovalRecord:
+    async def get(self, id: str) -> ApprovalRecord:
         """Return a request with the status it has now."""
-        return await self._desk.get(approval_id)
+        return await self._desk.get(id)
 
     async def approve(
-        self, approval_id: str, /, by: Actor | None = None, *, comment: str | None = None
+        self, id: str, by: Actor | None = None, *, comment: str | None = None
     ) -> ApprovalRecord:
         """Say yes and return what the request became.
 
         Args:
-            approval_id: The request.
+            id: The request.
             by: Who says it. None: a user who is neither the requester nor has answered before,
                 with the permissions that `requires(...)` rules ask for; rules that are
                 functions may still refuse them.
@@ -53,20 +53,20 @@ class ApprovalProbe:
         Raises:
             CapabilityError: As `engine.approvals.approve`.
         """
-        who = await self._approver(approval_id, by)
-        return await self._desk.approve(approval_id, by=who, comment=comment)
+        who = await self._approver(id, by)
+        return await self._desk.approve(id, by=who, comment=comment)
 
     async def reject(
-        self, approval_id: str, /, by: Actor | None = None, *, comment: str | None = None
+        self, id: str, by: Actor | None = None, *, comment: str | None = None
     ) -> ApprovalRecord:
         """Say no; arguments and failures as `approve`."""
-        who = await self._approver(approval_id, by)
-        return await self._desk.reject(approval_id, by=who, comment=comment)
+        who = await self._approver(id, by)
+        return await self._desk.reject(id, by=who, comment=comment)
 
-    async def withdraw(self, approval_id: str, /, by: Actor | None = None) -> ApprovalRecord:
+    async def withdraw(self, id: str, by: Actor | None = None) -> ApprovalRecord:
         """Take a request back, as its requester unless another actor is given."""
-        who = (await self._desk.get(approval_id)).actor if by is None else by
-        return await self._desk.withdraw(approval_id, by=who)
+        who = (await self._desk.get(id)).actor if by is None else by
+        return await self._desk.withdraw(id, by=who)
 
     async def _approver(self, approval_id: str, by: Actor | None) -> Actor:
         return approver_of(await self._desk.get(approval_id), APPROVER) if by is None else by
