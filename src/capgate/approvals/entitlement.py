@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from copy import deepcopy
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,7 @@ def _request(record: ApprovalRecord, approver: Actor, deps: object) -> AccessReq
     return AccessRequest(
         capability_id=seen.capability_id,
         surface=seen.surface,
-        actor=approver,
+        actor=approver if approver.shared else deepcopy(approver),
         deps=deps,
         input=seen.input,
         arguments=MappingProxyType(fields),

@@ -52,7 +52,7 @@ class ApprovalDecision:
 
     approved: bool
     by: Actor
-    comment: str | None = None
+    comment: str | None = field(default=None, repr=False)
     decided_at: datetime | None = None
     seal: str | None = field(default=None, repr=False, kw_only=True)
 
@@ -114,10 +114,10 @@ class ApprovalRecord:
     capability_id: str
     surface: str
     actor: Actor
-    input: JSON
-    shown_input: JSON
+    input: JSON = field(repr=False)
+    shown_input: JSON = field(repr=False)
     input_hash: str
-    binding: str = ""
+    binding: str = field(default="", repr=False)
     contract: str
     reasons: tuple[str, ...] = ()
     types: tuple[str, ...] = ()

@@ -57,13 +57,14 @@ class Actor:
         """See the class."""
         _check_identity(id, kind, display_name)
         put = object.__setattr__
-        put(self, "id", id)
-        put(self, "kind", kind)
+        # Exact text: a subclass could compare equal to somebody else.
+        put(self, "id", str.__str__(id))
+        put(self, "kind", str.__str__(kind))
         put(self, "display_name", display_name)
         put(self, "permissions", _permissions(permissions))
         captured = _attributes(attributes)
         put(self, "attributes", MappingProxyType(captured))
-        put(self, "ref", MappingProxyType({"id": id, "kind": kind}))
+        put(self, "ref", MappingProxyType({"id": self.id, "kind": kind}))
         put(self, "shared", all(type(value) in _IMMUTABLE for value in captured.values()))
 
     @classmethod
@@ -150,7 +151,7 @@ def _permissions(claimed: object) -> frozenset[str]:
     granted = frozenset(cast("Collection[object]", claimed))
     if not all(isinstance(permission, str) for permission in granted):
         raise TypeError("Actor permissions must all be str")
-    return cast("frozenset[str]", granted)
+    return frozenset(str.__str__(cast("str", permission)) for permission in granted)
 
 
 def _attributes(claimed: object) -> dict[str, object]:

@@ -61,7 +61,7 @@ class Context(Generic[DepsT]):
     @property
     def actor(self) -> Actor:
         """Who calls; on resume the original requester."""
-        return self.__call.actor
+        return self.__call.shown_actor()
 
     @property
     def deps(self) -> DepsT:

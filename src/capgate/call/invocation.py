@@ -7,6 +7,7 @@ it are views and copies, so nothing they do changes what executes.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -193,6 +194,10 @@ class Call(Established):
         """Take back that this attempt has begun: its handler was not entered."""
         self.attempts -= 1
         self.harmless = True
+
+    def shown_actor(self) -> Actor:
+        """Return the actor as others may have it: a copy, where they could change it."""
+        return self.actor if self.actor.shared else deepcopy(self.actor)
 
     def copy_input(self) -> Argument:
         """Return the validated input as a copy of its own, None before validation."""

@@ -16,6 +16,7 @@ that scope, the scope is left clean, and the outcome is judged from what was rec
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from threading import get_ident
@@ -46,6 +47,14 @@ class _Recent:
     """The asyncio watch used last: most processes run one loop."""
 
     watch: Watch | None = None
+
+
+def _forget_recent() -> None:
+    _Recent.watch = None
+
+
+# A child process may be forked inside a running loop, which it does not run itself.
+os.register_at_fork(after_in_child=_forget_recent)
 
 
 def current_watch() -> Watch:
@@ -115,11 +124,21 @@ def is_exit(raised: BaseException) -> bool:
 def is_closing(raised: BaseException) -> bool:
     """Tell whether the coroutine is being closed, also where a handler awaited on regardless.
 
-    Python has then raised an error in place of the exit, and says so in no other way.
+    Python has then raised an error in place of the exit, right where capgate awaits. Where the same
+    error comes out of foreign code, that code closed a coroutine of its own.
     """
-    if type(raised) is RuntimeError:
-        return raised.args == ("coroutine ignored GeneratorExit",)
+    if type(raised) is RuntimeError and raised.args == ("coroutine ignored GeneratorExit",):
+        return _raised_here(raised)
     return issubclass(type(raised), GeneratorExit)
+
+
+def _raised_here(raised: BaseException) -> bool:
+    """Tell whether the innermost frame of what was raised is capgate's own."""
+    traceback = raised.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    home = "" if traceback is None else str(traceback.tb_frame.f_globals.get("__name__"))
+    return home.startswith("capgate.")
 
 
 def first(call: Call) -> Guard | None:

@@ -59,7 +59,7 @@ class Invocation:
     @property
     def actor(self) -> Actor:
         """The caller; anonymous until authentication has judged the identity."""
-        return self.__call.actor
+        return self.__call.shown_actor()
 
     @property
     def deps(self) -> Any:

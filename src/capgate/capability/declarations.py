@@ -6,7 +6,7 @@ Values only, checked when they are made. Enforcing them is the work of other roo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, get_args
 
 from typing_extensions import TypeVar
@@ -45,10 +45,10 @@ class AccessRequest:
     capability_id: str
     surface: str
     actor: Actor
-    deps: Any
-    input: Argument
-    arguments: Mapping[str, Argument]
-    record: Any = None
+    deps: Any = field(repr=False)
+    input: Argument = field(repr=False)
+    arguments: Mapping[str, Argument] = field(repr=False)
+    record: Any = field(default=None, repr=False)
 
 
 AccessRule: TypeAlias = Callable[[AccessRequest], bool | Awaitable[bool]]

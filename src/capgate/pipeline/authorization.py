@@ -73,7 +73,7 @@ def _request(call: Call) -> AccessRequest:
     return AccessRequest(
         capability_id=call.capability_id,
         surface=call.surface,
-        actor=call.actor,
+        actor=call.shown_actor(),
         deps=call.deps,
         input=call.copy_input(),
         arguments=call.arguments(),

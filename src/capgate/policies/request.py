@@ -76,7 +76,7 @@ class PolicyRequest(Generic[DepsT_co]):
     @property
     def actor(self) -> Actor:
         """The caller; anonymous while nobody has been authenticated."""
-        return self.__call.actor
+        return self.__call.shown_actor()
 
     @property
     def deps(self) -> DepsT_co:
