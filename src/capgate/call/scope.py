@@ -16,6 +16,7 @@ that scope, the scope is left clean, and the outcome is judged from what was rec
 
 from __future__ import annotations
 
+import dis
 import os
 from collections.abc import Awaitable, Callable
 from importlib import import_module
@@ -124,21 +125,22 @@ def is_exit(raised: BaseException) -> bool:
 def is_closing(raised: BaseException) -> bool:
     """Tell whether the coroutine is being closed, also where a handler awaited on regardless.
 
-    Python has then raised an error in place of the exit, right where capgate awaits. Where the same
-    error comes out of foreign code, that code closed a coroutine of its own.
+    Python has then raised an error in place of the exit, at an await. Where the same error comes
+    out of a call or a raise, foreign code closed a coroutine of its own, or made it up.
     """
     if type(raised) is RuntimeError and raised.args == ("coroutine ignored GeneratorExit",):
-        return _raised_here(raised)
+        return _raised_at_an_await(raised)
     return issubclass(type(raised), GeneratorExit)
 
 
-def _raised_here(raised: BaseException) -> bool:
-    """Tell whether the innermost frame of what was raised is capgate's own."""
+def _raised_at_an_await(raised: BaseException) -> bool:
     traceback = raised.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
+    if traceback is None:
+        return False
+    while traceback.tb_next is not None:
         traceback = traceback.tb_next
-    home = "" if traceback is None else str(traceback.tb_frame.f_globals.get("__name__"))
-    return home.startswith("capgate.")
+    instruction = dis.opname[traceback.tb_frame.f_code.co_code[traceback.tb_lasti]]
+    return not instruction.startswith(("CALL", "PRECALL", "RAISE"))
 
 
 def first(call: Call) -> Guard | None:

@@ -62,9 +62,6 @@ class Registry:
         self._enrolled[definition.id] = enrolled
         self._handles.setdefault(composed.handle, []).append(definition.id)
         self._real[definition.id] = plan
-        self._unexposed[definition.id] = plan_refusal(
-            refuse_as("not-exposed"), Discovery(), self._runtime, known=enrolled
-        )
         # By handle too, unless it stands for more than one capability here.
         alone = len(self._handles[composed.handle]) == 1
         for surface in definition.expose:
@@ -94,9 +91,18 @@ class Registry:
         found = self._plans.get((surface, id_))
         if found is not None:
             return found
+        enrolled = self._enrolled.get(id_)
         # What nobody registered may be of any length: the audit keeps the beginning.
-        known = self._unexposed.get(id_)
-        return (_clipped(id_), self._unknown) if known is None else (id_, known)
+        return (_clipped(id_), self._unknown) if enrolled is None else self._refused(id_, enrolled)
+
+    def _refused(self, id_: str, enrolled: Enrolled) -> tuple[str, Plan]:
+        """Return the plan of a capability that is not exposed here, made at its first use."""
+        plan = self._unexposed.get(id_)
+        if plan is None:
+            refuse = refuse_as("not-exposed")
+            plan = plan_refusal(refuse, Discovery(), self._runtime, known=enrolled)
+            self._unexposed[id_] = plan
+        return id_, plan
 
     def _named(self, capability: object) -> str:
         named = plain(capability)
