@@ -224,35 +224,20 @@ async def test_a_cancellation_that_a_sink_made_up_is_contained(make, log):
     assert kinds(log) == ["raised", "raised"]
 
 
-class Stop(BaseException):
-    """What no sink may be blamed for."""
-
-
 async def test_the_sinks_part_of_a_group_is_contained(make, log):
-    """Of a group, a sink's own errors are reported and only the rest goes on."""
+    """Of a group, a sink's own errors are reported and only an exit goes on."""
 
     async def errors(event):
         raise ExceptionGroup("", [ValueError("canary")])
 
     async def mixed(event):
-        raise BaseExceptionGroup("", [ValueError("canary"), Stop()])
+        raise BaseExceptionGroup("", [ValueError("canary"), SystemExit()])
 
     await deliver(auditor(errors), make())
     with pytest.raises(BaseExceptionGroup) as caught:
         await deliver(auditor(mixed), make())
     assert caught.value.split(ValueError)[0] is None
     assert kinds(log) == ["raised", "raised"]
-
-
-async def test_what_is_no_error_goes_on(make, log):
-    """Another base exception of an async sink is not swallowed."""
-
-    async def stop(event):
-        raise Stop
-
-    with pytest.raises(BaseExceptionGroup):
-        await deliver(auditor(stop), make())
-    assert log == []
 
 
 async def test_a_sink_that_fails_when_it_is_given_up_is_contained(make, log):

@@ -12,6 +12,7 @@ import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from capgate.audit.foreign import contained, discard, is_awaitable
+from capgate.call import is_exit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -96,8 +97,7 @@ class Lane:
     def contains(self, raised: BaseException) -> bool:
         """Tell whether what a call in place raised is the sink's own fault; then report it."""
         # No cancellation reaches a synchronous call: one raised there is made up.
-        made_up = contained(lambda: issubclass(type(raised), anyio.get_cancelled_exc_class()))
-        if not (made_up or issubclass(type(raised), Exception)):
+        if is_exit(raised):
             return False
         self.fail("raised", error=raised)
         return True
@@ -181,17 +181,16 @@ class Lane:
             with anyio.move_on_after(self._timeout) as scope:
                 returned = await self._attempt(item)
                 return None if returned is None else self.fail("junk", returned=returned)
-        except BaseExceptionGroup as raised:
-            own, foreign = raised.split(Exception)
+        except BaseException as raised:
+            own, rest = _parts(raised)
             if own is not None:
                 self.fail("raised", error=own)
-            if foreign is not None:
-                raise foreign from None
-            return "raised"
-        except BaseException as raised:
-            if not await _is_own(raised):
-                raise
-            return self.fail("raised", error=raised)
+            if rest is not None and is_exit(rest):
+                raise rest from None
+            if rest is not None:
+                # Raises again what a scope asked for; what is left was made up by the sink.
+                await checkpoint_if_cancelled()
+            return "raised" if own is not None else self.fail("raised", error=raised)
         return self.fail("timeout") if scope.cancelled_caught else None
 
     async def _attempt(self, item: Item) -> object:
@@ -214,12 +213,10 @@ class Lane:
             self._reporter.report(self.name, "stopped", events=lost)
 
 
-async def _is_own(raised: BaseException) -> bool:
-    """Tell whether what a delivery raised is the sink's own fault."""
+def _parts(raised: BaseException) -> tuple[BaseException | None, BaseException | None]:
+    """Return the failures in what a delivery raised, and what else is in it."""
     # By the type: a foreign exception may lie about its class, or break when asked.
-    kind = type(raised)
-    if issubclass(kind, anyio.get_cancelled_exc_class()):
-        # Raises again what a scope asked for; what is left was made up by the sink.
-        await checkpoint_if_cancelled()
-        return True
-    return issubclass(kind, Exception)
+    if issubclass(type(raised), BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", raised)
+        return contained(lambda: BaseExceptionGroup.split(group, Exception)) or (None, raised)
+    return (raised, None) if issubclass(type(raised), Exception) else (None, raised)

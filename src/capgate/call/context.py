@@ -118,8 +118,10 @@ class Context(Generic[DepsT]):
 
         Raises:
             TypeError: At once, in a synchronous handler: it has no await to wait with.
+            RuntimeError: At once, when the call has ended.
         """
         self.__check_async("progress")
+        self.__check_live("progress")
         return report_progress(Progress(self.execution_id, done, total, message))
 
     def invoke(self, capability: object, input: Argument = None, **options: Any) -> Awaitable[Any]:
@@ -136,6 +138,7 @@ class Context(Generic[DepsT]):
         Raises:
             CapabilityError: The nested call did not complete.
             TypeError: At once, in a synchronous handler.
+            RuntimeError: The call has ended: a context that was kept calls no more.
         """
         return _unwrapped(self.attempt(capability, input, **options))
 
@@ -144,19 +147,29 @@ class Context(Generic[DepsT]):
     ) -> Awaitable[Outcome[Any]]:
         """Call another capability and return its outcome; options as `invoke`."""
         self.__check_async("attempt")
+        self.__check_live("attempt")
         request = self.__call.request
         if options.get("actor") is None and options.get("credentials") is None:
             options["actor"] = self.__call.actor
         options.setdefault("correlation_id", self.__call.correlation_id)
         options.setdefault("cancel", request.cancel)
         options.setdefault("deps", self.__call.deps)
-        return self.__nest(capability, input, parent=self.__call, **options)
+        return self.__nested(capability, input, **options)
+
+    async def __nested(self, capability: object, input: Argument, **options: Any) -> Outcome[Any]:
+        # Once more: what was made while the call ran may be awaited after its end.
+        self.__check_live("attempt")
+        return await self.__nest(capability, input, parent=self.__call, **options)
 
     def __check_async(self, what: str) -> None:
         if self.__synchronous:
             raise TypeError(
                 f"Context.{what} is not available in a synchronous handler: make it async def"
             )
+
+    def __check_live(self, what: str) -> None:
+        if not self.__call.running:
+            raise RuntimeError(f"Context.{what} is not available any more: the call has ended")
 
     def __repr__(self) -> str:
         return f"Context({self.capability_id!r}, {self.execution_id!r})"

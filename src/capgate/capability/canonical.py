@@ -20,16 +20,15 @@ import rfc8785
 
 from capgate.capability.json_boundary import (
     DEFAULT_DEPTH,
+    NOT_JSON,
     NotJson,
     capture,
     check_text,
-    is_array,
-    is_object,
     type_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from capgate.errors import JSON
 
@@ -48,10 +47,14 @@ def canonical_json(value: JSON) -> bytes:
     """
     try:
         return _write(value).encode()
+    except NotJson:
+        raise
     except UnicodeEncodeError as error:
         raise NotJson("Text must be encodable as UTF-8.") from error
     except RecursionError as error:
         raise NotJson(_TOO_DEEP) from error
+    except Exception as error:  # a class that breaks when it is looked up
+        raise NotJson(NOT_JSON) from error
 
 
 def input_hash(value: JSON) -> str:
@@ -64,21 +67,22 @@ def input_hash(value: JSON) -> str:
 
 
 def _write(value: JSON) -> str:
-    writer = _WRITERS.get(type_of(value))
+    kind = type_of(value)
+    writer = _WRITERS.get(kind)
     if writer is not None:
         return writer(value)
-    if is_object(value):
-        return _write_object(value)
-    if is_array(value):
-        return _write_array(value)
-    raise NotJson("Not a JSON value.")
+    # What a subclass holds is read past its methods, which are user code.
+    if issubclass(kind, dict):
+        return _write_object(dict(_members_of(value)))
+    if issubclass(kind, list):
+        return _write_array(_items_of(value))
+    raise NotJson(NOT_JSON)
 
 
 def _write_object(value: dict[str, JSON]) -> str:
-    try:
-        plain = "".join(value).isascii()
-    except TypeError:
-        raise NotJson("Object keys must be strings.") from None
+    if [key for key in value if type(key) is not str]:
+        raise NotJson("Object keys must be strings.")
+    plain = "".join(value).isascii()
     # By UTF-16 code units: code points order some emoji differently.
     keys = sorted(value) if plain else sorted(value, key=_sort_key)
     return "{" + ",".join([f"{encode_basestring(key)}:{_write(value[key])}" for key in keys]) + "}"
@@ -111,6 +115,9 @@ def _write_bool(value: JSON) -> str:
 def _write_null(_value: None) -> str:
     return "null"
 
+
+_members_of: Final[Callable[[dict[str, JSON]], Iterable[tuple[str, JSON]]]] = vars(dict)["items"]
+_items_of: Final[Callable[[list[JSON]], list[JSON]]] = vars(list)["copy"]
 
 _WRITERS: Final[dict[type, Callable[[JSON], str]]] = {
     str: encode_basestring,

@@ -5,6 +5,7 @@ Values only, checked when they are made. Enforcing them is the work of other roo
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, get_args
@@ -85,7 +86,7 @@ class Retry:
         attempts: Tries in all, at least 2.
         backoff: Seconds before the second try; doubled for each further one, with full jitter.
         max_backoff: The most seconds between two tries.
-        when: Says False for an error that another try cannot help.
+        when: Says False for an error that another try cannot help; not async.
 
     Raises:
         ConfigurationError: Naming every field that is wrong.
@@ -101,7 +102,7 @@ class Retry:
         """Bring durations to seconds and refuse what makes no sense."""
         check = Checks("retry")
         check.count("attempts", self.attempts, least=2)
-        check.callable("when", self.when)
+        check.plain_function("when", self.when)
         object.__setattr__(self, "backoff", check.seconds("backoff", self.backoff))
         object.__setattr__(self, "max_backoff", check.seconds("max_backoff", self.max_backoff))
         check.done()
@@ -196,6 +197,11 @@ def is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
+def _answers_later(function: object) -> bool:
+    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(is_kind(function) for is_kind in kinds)
+
+
 class Checks:
     """Collects what is wrong with the fields of one declaration."""
 
@@ -235,6 +241,12 @@ class Checks:
         """Record a value that is neither None nor callable."""
         if value is not None and not callable(value):
             self.add(name, "must be callable")
+
+    def plain_function(self, name: str, value: object) -> None:
+        """Record what is not callable, or does not answer when it is called."""
+        self.callable(name, value)
+        if callable(value) and any(map(_answers_later, (value, type(value).__call__))):
+            self.add(name, "must be a plain function, not async and no generator")
 
     def done(self) -> None:
         """Raise everything that was recorded at once, if anything was."""

@@ -9,13 +9,21 @@ Source: JSON Schema Draft 2020-12, core and validation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
 
 from capgate.capability.dialect import Judge, fast_engine, make_judge
 from capgate.capability.frozen import freeze
 from capgate.capability.issues import INVALID, path_text
 from capgate.capability.json_boundary import NotJson, capture, is_object, snapshot
-from capgate.capability.metaschema import BadDocumentError, check_references, check_schema
+from capgate.capability.metaschema import (
+    BadDocumentError,
+    check_references,
+    check_schema,
+    subschemas,
+)
 from capgate.capability.shape import Shape
 from capgate.capability.violation import ContractViolation, violation
 
@@ -26,6 +34,10 @@ if TYPE_CHECKING:
     from capgate.errors import JSON
 
 
+_MOST_BRANCHES: Final = 100_000
+_DEEPER: Final = frozenset(["properties", "patternProperties", "items", "prefixItems"])
+
+
 def capture_document(document: object, *, need_object: bool) -> JSON:
     """Return a copy of a document that is fit to be a contract.
 
@@ -34,7 +46,8 @@ def capture_document(document: object, *, need_object: bool) -> JSON:
         need_object: The root must be an object: it is an input.
 
     Raises:
-        BadDocumentError: It is no schema, points outside itself, or its root is no object.
+        BadDocumentError: It is no schema, points outside itself, its root is no object, or judging
+            one value by it could take more than 100,000 branches.
         NotJson: It is not JSON.
     """
     captured = capture(document)
@@ -42,9 +55,39 @@ def capture_document(document: object, *, need_object: bool) -> JSON:
         raise BadDocumentError("a contract's JSON Schema must be a dict")
     check_schema(captured)
     check_references(captured)
+    _check_work(captured)
     if need_object and captured.get("type") != "object":
         raise BadDocumentError('the root of an input schema must say "type": "object"')
     return captured
+
+
+def _check_work(document: dict[str, JSON]) -> None:
+    """Refuse unions of unions that double the work for one value at every step."""
+    resolver: Any = Registry[Any]().resolver_with_root(DRAFT202012.create_resource(document))
+    known: dict[int, int] = {}
+
+    def branches(schema: JSON) -> int:
+        if not is_object(schema):
+            return 1
+        if id(schema) not in known:
+            known[id(schema)] = 1  # a circle goes into the value, whose size bounds it
+            inside = [(k, branches(each)) for k, each in subschemas(schema) if k != "$defs"]
+            if "$ref" in schema:
+                inside.append(("$ref", branches(resolver.lookup(schema["$ref"]).contents)))
+            # Members of a value are judged one each; what applies to the same value adds up.
+            deeper = max((count for k, count in inside if k in _DEEPER), default=0)
+            known[id(schema)] = 1 + deeper + sum(c for k, c in inside if k not in _DEEPER)
+        return known[id(schema)]
+
+    try:
+        too_many = branches(document) > _MOST_BRANCHES
+    except RecursionError as error:
+        raise BadDocumentError("one $ref leads to another too many times") from error
+    if too_many:
+        raise BadDocumentError(
+            f"judging one value could take more than {_MOST_BRANCHES:,} branches: "
+            "anyOf, oneOf, allOf and $ref multiply each other"
+        )
 
 
 def document_shape(

@@ -48,18 +48,20 @@ class _Cell:
         self._state = _State.QUEUED
         self._lock = threading.Lock()
 
-    def run(self) -> tuple[Argument, ...]:
+    def run(self) -> tuple[Argument, BaseException | None]:
         """Run in the thread, unless the call has gone by then.
 
-        The result is in a tuple: nothing on its way back may look at it.
+        The result and what was raised are in a tuple: nothing on the way back may look at them.
         """
         with self._lock:
             if self._state is _State.DROPPED:
-                return ()
+                return None, None
             self._state = _State.RUNNING
             self._call.entered = True
         try:
-            return (self._function(**self._keywords),)
+            return self._function(**self._keywords), None
+        except BaseException as raised:  # for the loop's side to raise
+            return None, raised
         finally:
             with self._lock:
                 self._state = _State.DONE
@@ -108,10 +110,12 @@ async def in_thread(
     cell = _Cell(call, function, keywords, threads)
     try:
         # A limiter of its own: the places are counted here, not by anyio.
-        (result,) = await anyio.to_thread.run_sync(
+        result, failure = await anyio.to_thread.run_sync(
             cell.run, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
         )
     except BaseException:
         call.still_running = cell.leave()
         raise
+    if failure is not None:
+        raise failure
     return result
