@@ -1,6 +1,6 @@
 """What every store of approvals must do, and the one place that says what a status refuses.
 
-No store lives here: `memory` has one, `capgate.stores` has the durable ones.
+No store lives here: `memory` has one.
 """
 
 from __future__ import annotations

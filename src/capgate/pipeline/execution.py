@@ -42,16 +42,7 @@ class Execution(CoreStage):
 
 
 class _Executing:
-    __slots__ = (
-        "_batch",
-        "_gate",
-        "_places",
-        "_plain",
-        "_retrying",
-        "_runtime",
-        "_view",
-        "attempt",
-    )
+    __slots__ = ("_batch", "_gate", "_places", "_plain", "_retrying", "_runtime", "_view", "attempt")
 
     def __init__(self, capability: Enrolled, runtime: Runtime) -> None:
         policies = in_phase("execution", runtime.policies, capability.definition.policies)

@@ -10,6 +10,7 @@ from capgate.testing.contexts import FakeContext, fake_context
 from capgate.testing.contracts_approvals import approval_store_contract
 from capgate.testing.contracts_idempotency import idempotency_store_contract
 from capgate.testing.engine import TestEngine, counting_ids
+from capgate.testing.policies import fake_policy_request
 from capgate.testing.probe import ApprovalProbe
 
 __all__ = [
@@ -19,10 +20,11 @@ __all__ = [
     "ApprovalProbe",
     "FakeClock",
     "counting_ids",
-    # A handler
+    # A handler, a policy
     "fake_actor",
     "fake_context",
     "FakeContext",
+    "fake_policy_request",
     # A store
     "approval_store_contract",
     "idempotency_store_contract",
