@@ -42,7 +42,7 @@ class Execution(CoreStage):
 
 
 class _Executing:
-    __slots__ = ("_batch", "_gate", "_places", "_plain", "_retrying", "_runtime", "_view", "attempt")
+    __slots__ = ("_batch", "_gate", "_places", "_plain", "_retries", "_runtime", "_view", "attempt")
 
     def __init__(self, capability: Enrolled, runtime: Runtime) -> None:
         policies = in_phase("execution", runtime.policies, capability.definition.policies)
@@ -55,10 +55,10 @@ class _Executing:
         slots = None if own is None else Slots(own, runtime.limits.max_queue)
         self._places = places = Places(runtime.places, slots, self.attempt.timeout)
         retry = capability.definition.retry
-        self._retrying = None if retry is None else Retrying(self.attempt, places, retry, runtime)
+        self._retries = None if retry is None else Retrying(self.attempt, places, retry, runtime)
         self._runtime = runtime
         self._view = capability.view
-        self._plain = not (self._batch or self._places or self._retrying)
+        self._plain = not (self._batch or self._places or self._retries)
 
     def open(self, call: Call) -> Awaitable[None]:
         """Run the handler: straight, where nothing stands before it."""
@@ -72,8 +72,8 @@ class _Executing:
             parts.insert(0, f"policies: {', '.join(self._batch.names)}")
         if self._places:
             parts.append("limited concurrency")
-        if self._retrying is not None:
-            parts.append(self._retrying.describe())
+        if self._retries is not None:
+            parts.append(self._retries.describe())
         return "; ".join(parts)
 
     async def run(self, call: Call) -> None:
@@ -98,10 +98,10 @@ class _Executing:
             if stopped(call):
                 raise Interrupted
             await spend_grant(call, self._runtime)
-        if self._retrying is None:
+        if self._retries is None:
             await self.attempt.once(call)
         else:
-            await self._retrying.run(call)
+            await self._retries.run(call)
 
     async def _ask_policies(self, call: Call) -> None:
         ruling = self._batch.rule(call, self._view)
