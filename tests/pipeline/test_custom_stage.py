@@ -268,6 +268,21 @@ def test_a_bind_that_answers_junk_is_refused_at_once(junk):
         world(Junk())
 
 
+@pytest.mark.parametrize("said", [None, 7, ["slow"], b"slow"])
+@pytest.mark.parametrize("kind", ["step", "skip"])
+def test_what_a_bind_says_is_text(kind, said):
+    """A detail or a reason that is no str is refused at registration, by the stage's name."""
+
+    class Odd(Stage):
+        name = "odd"
+
+        def bind(self, capability):
+            return Skip(said) if kind == "skip" else Step(lambda _: None, said)
+
+    with pytest.raises(TypeError, match=r"'odd'.*must be a str"):
+        world(Odd())
+
+
 def test_a_stage_with_neither_run_nor_bind_is_refused_at_once():
     """A stage that does nothing is a mistake that shows at registration, not at a call."""
 

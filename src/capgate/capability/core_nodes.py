@@ -27,23 +27,25 @@ Node: TypeAlias = dict[str, Any]
 UNION_LABEL: Final = "\x00"
 JSON_ERROR: Final = "capgate_json"
 
-CHILDREN: Final = (
-    "schema",
-    "items_schema",
-    "keys_schema",
-    "values_schema",
-    "extras_schema",
-    "extras_keys_schema",
-    "choices",
-    "steps",
-    "lax_schema",
-    "strict_schema",
-    "json_schema",
-    "python_schema",
-    "arguments_schema",
-    "var_args_schema",
-    "var_kwargs_schema",
-    "fields",
+CHILDREN: Final = frozenset(
+    [
+        "schema",
+        "items_schema",
+        "keys_schema",
+        "values_schema",
+        "extras_schema",
+        "extras_keys_schema",
+        "choices",
+        "steps",
+        "lax_schema",
+        "strict_schema",
+        "json_schema",
+        "python_schema",
+        "arguments_schema",
+        "var_args_schema",
+        "var_kwargs_schema",
+        "fields",
+    ]
 )
 CONTAINERS: Final = frozenset(
     [

@@ -85,6 +85,11 @@ def _prepare_lazily(generator: object) -> _Methods:
     return _Methods(generator)
 
 
+def _as_made(_generator: object, schema: JSON, _parent_key: str | None = None) -> JSON:
+    """Leave the keys in pydantic's order: whoever compares schemas compares canonical JSON."""
+    return schema
+
+
 def _refuse_to_warn(_generator: object, _kind: str, detail: str) -> Never:
     """Refuse what pydantic would only warn about: the schema would say something else."""
     raise BadPartError(detail)
@@ -93,5 +98,9 @@ def _refuse_to_warn(_generator: object, _kind: str, detail: str) -> Never:
 @functools.cache
 def _generator() -> Any:
     base: Any = importlib.import_module("pydantic.json_schema").GenerateJsonSchema
-    changed = {"build_schema_type_to_method": _prepare_lazily, "emit_warning": _refuse_to_warn}
+    changed = {
+        "build_schema_type_to_method": _prepare_lazily,
+        "emit_warning": _refuse_to_warn,
+        "sort": _as_made,
+    }
     return type("CapgateJsonSchema", (base,), changed)

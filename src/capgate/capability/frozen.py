@@ -62,6 +62,8 @@ for _kind, _names in _WRITERS.items():
 
 def freeze(value: JSON) -> JSON:
     """Return JSON whose containers are all read-only; a copy, whatever was given."""
+    if isinstance(value, str):  # most of a document is text
+        return value
     if is_object(value):
         return FrozenDict({key: freeze(item) for key, item in value.items()})
     if is_array(value):

@@ -138,9 +138,9 @@ class _Hardener:
 
     def _walk_children(self, node: Node, outer: int, config: Mapping[str, Any]) -> None:
         self.deepest = max(self.deepest, outer)
-        for slot in CHILDREN:
-            if slot in node:
-                node[slot] = descend(node[slot], lambda child: self.walk(child, outer, config))
+        for slot, inside in node.items():
+            if slot in CHILDREN:
+                node[slot] = descend(inside, lambda child: self.walk(child, outer, config))
 
     def _judge(self, kind: str, node: Node) -> None:
         if kind == "generator":
@@ -151,7 +151,7 @@ class _Hardener:
         self.opaque = self.opaque or not known or bool(custom)
         self.shared = self.shared or not (kind in FRESH or kind == "parameter")
         self.transforms = self.transforms or kind.startswith("function-")
-        if len(node) > 1:
+        if not _LIMITS.isdisjoint(node):
             self.limits.update([str(node[name]) for name in _LIMITS & node.keys()])
 
     def _leaf(self, outer: int) -> Node:

@@ -127,9 +127,9 @@ def _relax(node: Mapping[str, Any], way: _Way, leaf: Node) -> Node:
     if not way.construct:
         relaxed.pop("post_init", None)
         relaxed.pop("custom_init", None)
-    for slot in (*CHILDREN, "definitions"):
-        if slot in relaxed:
-            relaxed[slot] = descend(relaxed[slot], lambda child: _relax(child, way, leaf))
+    for slot, inside in relaxed.items():
+        if slot in CHILDREN or slot == "definitions":
+            relaxed[slot] = descend(inside, lambda child: _relax(child, way, leaf))
     return relaxed
 
 

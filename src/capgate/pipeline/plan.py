@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+import functools
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from capgate.call import Interrupted, Invocation, bounded, stopped
 from capgate.capability import FrozenDict
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
     from capgate.pipeline.stage import CoreRun, Run
+
+
+_LINES: Final = 256
 
 
 class _Line(NamedTuple):
@@ -241,11 +245,13 @@ def _bind(stage: Stage, capability: Enrolled, runtime: Runtime) -> _Line:
     if isinstance(stage, CoreStage):
         return _bind_core(stage, capability, runtime)
     step = cast("object", stage.bind(capability.view))
+    if not isinstance(step, Step | Skip):
+        raise TypeError(f"stage {stage.name!r}: bind() must return a Step or a Skip")
+    said = cast("object", step.reason if isinstance(step, Skip) else step.detail)
+    if not isinstance(said, str):
+        raise TypeError(f"stage {stage.name!r}: what bind() says of its step must be a str")
     if isinstance(step, Skip):
         return _skipped(stage, step)
-    if not isinstance(step, Step):
-        text = f"stage {stage.name!r}: bind() must return a Step or a Skip"
-        raise TypeError(text)
     run = _shown(step.run, runtime.policy_timeout)
     bound = Bound(stage.name, stage.failure_stage, run, core=False)
     line = _line(stage.name, step.detail or "custom")
@@ -278,6 +284,7 @@ def _shown(run: Run, seconds: float) -> CoreRun:
     return shown
 
 
+@functools.lru_cache(maxsize=_LINES)  # most capabilities share most of their lines
 def _line(stage: str, detail: str, *, runs: bool = True) -> Mapping[str, JSON]:
     """Return what `describe` says of a stage: data that can be copied and not changed."""
     return FrozenDict({"stage": stage, "runs": runs, "detail": detail})
