@@ -6,7 +6,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from capgate.call import Overrun, Stray, bounded, call_bounded, is_exit
+from capgate.call import Overrun, Stray, bounded, call_bounded
+from capgate.errors import is_exit
 
 
 async def answer():

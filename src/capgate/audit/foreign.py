@@ -8,22 +8,9 @@ from __future__ import annotations
 import inspect
 from functools import partial
 from types import CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import cast
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-T = TypeVar("T")
-
-
-def contained(read: Callable[[], T]) -> T | None:
-    """Run synchronous foreign code; None when it raised, be it a cancellation it made up."""
-    try:
-        return read()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:
-        return None
+from capgate.errors import contained
 
 
 def looks_async(sink: object) -> bool:

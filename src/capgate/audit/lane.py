@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, cast
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from capgate.audit.foreign import contained, discard, is_awaitable
-from capgate.call import is_exit
+from capgate.audit.foreign import discard, is_awaitable
+from capgate.errors import contained, is_exit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
-from capgate.audit.foreign import contained
+from capgate.errors import contained
 
 if TYPE_CHECKING:
     from capgate.errors import JSON

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from capgate.audit.foreign import contained
+from capgate.errors import contained
 
 if TYPE_CHECKING:
     from collections.abc import Callable

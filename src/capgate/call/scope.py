@@ -28,6 +28,7 @@ import anyio.lowlevel
 
 from capgate.call.guard import Cause, Guard, Watch
 from capgate.call.on_asyncio import AsyncioWatch, running_loop, runs_a_task
+from capgate.errors import is_exit, members_of
 
 if TYPE_CHECKING:
     from capgate.call.invocation import Call
@@ -35,13 +36,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _watch_of_run: Final[anyio.lowlevel.RunVar[Watch]] = anyio.lowlevel.RunVar("capgate_watch")
-
-
-_EXITS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
-# The member of the builtin itself: a subclass cannot answer for its leaves.
-_leaves_of: Final[Callable[[BaseException], tuple[BaseException, ...]]] = vars(BaseExceptionGroup)[
-    "exceptions"
-].__get__
 
 
 class _Recent:
@@ -109,17 +103,6 @@ class Stray(Exception):
 
 class Halted(BaseException):
     """The engine is closing and has stopped the call; no container of failures holds this back."""
-
-
-def is_exit(raised: BaseException) -> bool:
-    """Tell whether `raised` must leave the process untouched, a group's leaf included.
-
-    The real type is asked: an object of foreign code may lie about its class, or raise when read.
-    """
-    kind = type(raised)
-    if issubclass(kind, BaseExceptionGroup):
-        return any(is_exit(leaf) for leaf in _leaves_of(raised))
-    return issubclass(kind, _EXITS)
 
 
 def is_closing(raised: BaseException) -> bool:
@@ -282,7 +265,7 @@ async def resume_native(raised: BaseException | None) -> NoReturn:
 def sole_leaf(raised: BaseException) -> BaseException:
     """Return the one exception in a group of one, however deep; else what was raised."""
     while issubclass(type(raised), BaseExceptionGroup):
-        leaves = _leaves_of(raised)
+        leaves = members_of(raised)
         if len(leaves) != 1:
             return raised
         raised = leaves[0]
@@ -292,5 +275,5 @@ def sole_leaf(raised: BaseException) -> BaseException:
 def _holds_cancellation(raised: BaseException) -> bool:
     kind = type(raised)
     if issubclass(kind, BaseExceptionGroup):
-        return any(_holds_cancellation(leaf) for leaf in _leaves_of(raised))
+        return any(_holds_cancellation(leaf) for leaf in members_of(raised))
     return issubclass(kind, anyio.get_cancelled_exc_class())

@@ -17,10 +17,10 @@ from capgate.call import (
     Overrun,
     Stray,
     is_awaitable,
-    is_exit,
     log,
     resume_native,
 )
+from capgate.errors import is_exit
 
 if TYPE_CHECKING:
     from capgate.call import Call, Scope

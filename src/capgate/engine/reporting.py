@@ -6,9 +6,10 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, cast
 
 from capgate.audit import AuditEvent, Auditor, freeze
-from capgate.call import is_exit, log
+from capgate.call import log
 from capgate.capability import ContractViolation
 from capgate.engine.traces import traceback_text
+from capgate.errors import is_exit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

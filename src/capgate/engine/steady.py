@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from capgate.call import Clock, SystemClock, is_exit, log
+from capgate.call import Clock, SystemClock, log
+from capgate.errors import is_exit
 from capgate.pipeline import full_jitter
 
 if TYPE_CHECKING:

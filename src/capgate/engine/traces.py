@@ -7,6 +7,7 @@ from traceback import StackSummary, TracebackException
 from typing import Final, cast
 
 from capgate.capability import ContractViolation
+from capgate.errors import contained
 
 _OWN: Final = str(Path(__file__).parent.parent)
 
@@ -18,14 +19,14 @@ def traceback_text(raised: BaseException) -> str:
     lies below a broken contract is left out: a validator's text quotes the value. So are capgate's
     own frames above the application's.
     """
-    try:
-        shown = TracebackException.from_exception(raised)
-        _cut(shown, raised)
-        return "".join(shown.format())
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # what foreign code raised may break when it is looked at
-        return f"{type(raised).__qualname__}: unreadable"
+    # What foreign code raised may break when it is looked at.
+    return contained(lambda: _shown(raised)) or f"{type(raised).__qualname__}: unreadable"
+
+
+def _shown(raised: BaseException) -> str:
+    shown = TracebackException.from_exception(raised)
+    _cut(shown, raised)
+    return "".join(shown.format())
 
 
 def _cut(shown: TracebackException, raised: BaseException) -> None:

@@ -28,7 +28,7 @@ from capgate.errors.configuration import (
 )
 from capgate.errors.declared import DomainError, Forbidden, Unauthenticated
 from capgate.errors.error import CapabilityError
-from capgate.errors.foreign import JSON
+from capgate.errors.foreign import JSON, contained, is_exit, members_of
 from capgate.errors.normalize import class_failure, normalize
 from capgate.errors.public import public_error
 from capgate.errors.reading import is_own, refusal, seal, stamp
@@ -63,6 +63,9 @@ __all__ = [
     # For the other rooms
     "normalize",
     "class_failure",
+    "contained",
+    "is_exit",
+    "members_of",
     "is_own",
     "refusal",
     "seal",

@@ -17,6 +17,12 @@ T = TypeVar("T")
 
 MAX_DEPTH: Final = 64
 
+_EXITS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
+# The member of the builtin itself: a subclass cannot answer for its leaves.
+members_of: Final[Callable[[BaseException], tuple[BaseException, ...]]] = vars(BaseExceptionGroup)[
+    "exceptions"
+].__get__
+
 
 def contained(read: Callable[[], T]) -> T | None:
     """Run synchronous foreign code; None when it raised, be it a cancellation that it made up."""
@@ -26,6 +32,29 @@ def contained(read: Callable[[], T]) -> T | None:
         raise
     except BaseException:  # whatever foreign code raises means "not readable"
         return None
+
+
+def leaves_of(raised: BaseException) -> list[BaseException]:
+    """What was raised, or, of a group, everything in it and in the groups inside it."""
+    leaves: list[BaseException] = []
+    pending = [raised]
+    while pending:
+        current = pending.pop()
+        if issubclass(type(current), BaseExceptionGroup):
+            pending.extend(members_of(current))
+        else:
+            leaves.append(current)
+    return leaves
+
+
+def is_exit(raised: BaseException) -> bool:
+    """Tell whether `raised` must leave the process untouched, a group's leaf included.
+
+    The real type is asked: an object of foreign code may lie about its class, or raise when read.
+    """
+    if not issubclass(type(raised), BaseExceptionGroup):
+        return issubclass(type(raised), _EXITS)
+    return any(issubclass(type(leaf), _EXITS) for leaf in leaves_of(raised))
 
 
 def plain_text(value: object) -> str | None:

@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from capgate.errors.codes import Effect, ErrorCode, FailureStage
 from capgate.errors.declared import Declared, DomainError, Forbidden, Unauthenticated
 from capgate.errors.error import CapabilityError
-from capgate.errors.foreign import JSON, contained, json_copy, plain_text
+from capgate.errors.foreign import JSON, contained, is_exit, json_copy, leaves_of, plain_text
 from capgate.errors.reading import mro_of, record_of, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-_EXITS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
-# The member of the builtin itself: a subclass cannot answer for its leaves.
-_members_of: Final = vars(BaseExceptionGroup)["exceptions"].__get__
 
 UNREADABLE: Final = "capgate: the fields of the raised error could not be read"
 UNMAPPED: Final = "capgate: the class this exception is mapped to could not be built"
@@ -63,9 +59,9 @@ def normalize(
         The error, with what was raised as its cause. INTERNAL_ERROR for an exit of the process,
         which the caller of this function is to re-raise.
     """
-    leaves = _leaves(raised)
-    if any(issubclass(type(leaf), _EXITS) for leaf in leaves):
+    if is_exit(raised):
         return _caused(CapabilityError(ErrorCode.INTERNAL_ERROR, effect=effect), raised)
+    leaves = leaves_of(raised)
     if len(leaves) > 1:
         return _concealed(raised, effect)
     return _from_leaf(leaves[0], _Terms(declared, exceptions, effect))
@@ -85,18 +81,6 @@ def class_failure(stage: FailureStage, raised: BaseException) -> CapabilityError
     else:
         error = CapabilityError(ErrorCode.INTERNAL_ERROR, stage=stage)
     return _caused(error, raised)
-
-
-def _leaves(raised: BaseException) -> list[BaseException]:
-    leaves: list[BaseException] = []
-    pending = [raised]
-    while pending:
-        current = pending.pop()
-        if issubclass(type(current), BaseExceptionGroup):
-            pending.extend(_members_of(current))
-        else:
-            leaves.append(current)
-    return leaves
 
 
 def _from_leaf(leaf: BaseException, terms: _Terms) -> CapabilityError:

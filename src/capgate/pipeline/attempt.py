@@ -16,10 +16,9 @@ from capgate.call import (
     first,
     is_awaitable,
     is_closing,
-    is_exit,
     stopped,
 )
-from capgate.errors import CapabilityError, Effect, ErrorCode, normalize
+from capgate.errors import CapabilityError, Effect, ErrorCode, is_exit, normalize
 from capgate.pipeline.threads import in_thread
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from capgate.call import (
     Interrupted,
     first,
     is_closing,
-    is_exit,
     resume_native,
     sole_leaf,
 )
@@ -24,6 +23,7 @@ from capgate.errors import (
     Effect,
     ErrorCode,
     class_failure,
+    is_exit,
     is_own,
     seal,
     stamp,

@@ -6,8 +6,8 @@ from math import inf
 from secrets import SystemRandom
 from typing import TYPE_CHECKING, Final
 
-from capgate.call import is_exit, pause, to_seconds
-from capgate.errors import CapabilityError
+from capgate.call import pause, to_seconds
+from capgate.errors import CapabilityError, is_exit
 from capgate.pipeline.evidence import frozen
 
 if TYPE_CHECKING:

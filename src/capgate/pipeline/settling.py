@@ -8,7 +8,8 @@ from __future__ import annotations
 from types import CoroutineType
 from typing import TYPE_CHECKING
 
-from capgate.call import call_bounded, is_exit, log
+from capgate.call import call_bounded, log
+from capgate.errors import is_exit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeGuard
 
-from capgate.call import Overrun, Stray, bounded, is_awaitable, is_exit
+from capgate.call import Overrun, Stray, bounded, is_awaitable
+from capgate.errors import is_exit
 from capgate.policies.decision import ALLOW, Decision, Verdict, captured, problem_of
 
 if TYPE_CHECKING:

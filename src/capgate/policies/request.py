@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import TypeVar
 
-from capgate.call import is_exit
+from capgate.errors import is_exit
 from capgate.policies.decision import ALLOW
 
 if TYPE_CHECKING:
