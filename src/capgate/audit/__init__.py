@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from capgate.audit.chain import ChainedAudit, DurableSink
 from capgate.audit.delivery import AuditFailure, Auditor
-from capgate.audit.event import AuditEvent, EventDraft, freeze
+from capgate.audit.event import AuditEvent, freeze
 from capgate.audit.jsonl import JsonlAudit
 from capgate.audit.lines import Tail
 from capgate.audit.memory import MemoryAudit
@@ -18,7 +18,6 @@ from capgate.audit.verify import VerifyReport, verify_chain
 __all__ = [
     # The event
     "AuditEvent",
-    "EventDraft",
     "freeze",
     # Sinks and their configuration
     "AuditSink",

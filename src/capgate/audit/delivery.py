@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from capgate.audit.foreign import looks_async, name_of
+from capgate.audit.foreign import bound, looks_async, name_of
 from capgate.audit.lane import Item, Lane
 from capgate.audit.report import SinkReporter
 
@@ -222,7 +222,7 @@ class Auditor:
 
 
 def _sync_of(lanes: Iterable[Lane], later: Sequence[Lane]) -> tuple[tuple[Lane, AuditSink], ...]:
-    return tuple((lane, lane.sink) for lane in lanes if lane not in later)
+    return tuple((lane, bound(lane.sink)) for lane in lanes if lane not in later)
 
 
 async def _reach(lane: Lane, mark: Item, patience: float) -> None:

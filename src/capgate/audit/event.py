@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, NamedTuple, cast, final
 
 from capgate.audit.plain import to_plain
 
@@ -35,25 +35,11 @@ FIELDS = (
 """The names of an event's fields, in order."""
 
 
-class EventDraft:
-    """An event being built: plain slots, filled by the pipeline and then sealed.
+class _Fields(NamedTuple):
+    """An event is a tuple underneath: up to three are built on every call.
 
-    Up to three events are built on every call; this is the cheapest way to an immutable one. `at`
-    may be seconds since the epoch: most sinks never look at the time as such.
+    `at` may be seconds since the epoch: most sinks never look at the time as such.
     """
-
-    __slots__ = (
-        "type",
-        "at",
-        "surface",
-        "actor",
-        "execution_id",
-        "capability_id",
-        "correlation_id",
-        "parent_execution_id",
-        "input_hash",
-        "data",
-    )
 
     type: str
     at: float | datetime
@@ -68,7 +54,7 @@ class EventDraft:
 
 
 @final
-class AuditEvent(EventDraft):
+class AuditEvent(_Fields):
     """One fact about an execution, with no input, output or credential in it (SI-10).
 
     Construction copies nothing. Whoever builds one passes an aware UTC `timestamp`, an `actor`
@@ -79,8 +65,8 @@ class AuditEvent(EventDraft):
     __slots__ = ()
     __match_args__ = ("type", "data")
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         type: str,
         timestamp: datetime,
         *,
@@ -92,18 +78,10 @@ class AuditEvent(EventDraft):
         parent_execution_id: str | None = None,
         input_hash: str | None = None,
         data: Mapping[str, JSON] = _NO_DATA,
-    ) -> None:
-        put = object.__setattr__
-        put(self, "type", type)
-        put(self, "at", timestamp)
-        put(self, "surface", surface)
-        put(self, "actor", actor)
-        put(self, "execution_id", execution_id)
-        put(self, "capability_id", capability_id)
-        put(self, "correlation_id", correlation_id)
-        put(self, "parent_execution_id", parent_execution_id)
-        put(self, "input_hash", input_hash)
-        put(self, "data", data)
+    ) -> AuditEvent:
+        """Build one event, its time as a `datetime`."""
+        ids = (execution_id, capability_id, correlation_id, parent_execution_id)
+        return tuple.__new__(cls, (type, timestamp, surface, actor, *ids, input_hash, data))
 
     @property
     def timestamp(self) -> datetime:
@@ -124,11 +102,10 @@ class AuditEvent(EventDraft):
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        slots = {name: getattr(self, name) for name in EventDraft.__slots__}
         # A read-only mapping does not pickle: its plain form goes, and is frozen again.
-        slots["actor"] = None if self.actor is None else dict(self.actor)
-        slots["data"] = to_plain(self.data)
-        return _rebuilt, (slots,)
+        actor = None if self.actor is None else dict(self.actor)
+        plain = self._replace(actor=actor, data=to_plain(self.data))
+        return _rebuilt, tuple(plain)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AuditEvent):
@@ -153,12 +130,9 @@ class AuditEvent(EventDraft):
         return cast("dict[str, JSON]", to_plain(fields))
 
 
-def _rebuilt(slots: dict[str, JSON]) -> AuditEvent:
+def _rebuilt(*fields: JSON) -> AuditEvent:
     """Make a pickled event again."""
-    event = AuditEvent.__new__(AuditEvent)
-    for name, value in slots.items():
-        object.__setattr__(event, name, freeze(value))
-    return event
+    return AuditEvent._make(freeze(value) for value in fields)
 
 
 def freeze(value: JSON) -> JSON:

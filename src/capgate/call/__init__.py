@@ -6,17 +6,18 @@ from capgate.call.actor import Actor, ActorKind, capture
 from capgate.call.clock import Clock, Duration, SystemClock, to_seconds
 from capgate.call.context import Context
 from capgate.call.guard import Cause, Guard, Scope, Watch
-from capgate.call.invocation import Call, CallGuard, InputForm, Settle
+from capgate.call.invocation import NO_ARGUMENTS, Call, CallGuard, InputForm, Settle
 from capgate.call.limits import Limits
 from capgate.call.logline import log
 from capgate.call.outcome import ApprovalRequired, Cancelled, Completed, Failed, Outcome
 from capgate.call.progress import Follower, Progress, follow_progress
-from capgate.call.request import Argument, Request
+from capgate.call.request import USUAL, Argument, Claim, Request
 from capgate.call.scope import (
     Halted,
     Interrupted,
     Overrun,
     Stray,
+    attach,
     bounded,
     call_bounded,
     current_watch,
@@ -33,6 +34,7 @@ from capgate.call.token import CancelToken
 from capgate.call.view import Invocation
 
 __all__ = [
+    "NO_ARGUMENTS",
     # Who and what
     "Actor",
     "ActorKind",
@@ -62,12 +64,15 @@ __all__ = [
     "Overrun",
     # Progress
     "Progress",
+    "Claim",
     "Request",
+    "USUAL",
     "Scope",
     "Settle",
     "Stray",
     "SystemClock",
     "Watch",
+    "attach",
     "bounded",
     "call_bounded",
     "capture",

@@ -104,6 +104,8 @@ class Watch(ABC):
     new_scope: Callable[[], Scope]
     now: Callable[[], float]
     task: Callable[[], Any]
+    parent: Callable[[Scope], object]
+    """The scope around one that has been entered, None if there is none; anything if unknown."""
 
     thread: int
 
@@ -115,7 +117,8 @@ class Watch(ABC):
 
     def arm(self, guard: Guard, seconds: float) -> None:
         """Let `guard` fire `seconds` from now."""
-        guard.deadline = deadline = self.now() + seconds
+        now = self.now
+        guard.deadline = deadline = now() + seconds
         lane = self._lanes.get(seconds)
         if lane is None:
             lane = self._lanes[seconds] = {}
@@ -127,8 +130,9 @@ class Watch(ABC):
 
     def disarm(self, guard: Guard) -> None:
         """Forget `guard`; what it recorded stays."""
-        if guard.lane is not None:
-            guard.lane.pop(guard, None)
+        lane = guard.lane
+        if lane is not None:
+            lane.pop(guard, None)
             guard.lane = None
 
     def tick(self) -> None:
@@ -184,10 +188,6 @@ class Watch(ABC):
     @abstractmethod
     def baseline(self, task: Any) -> int:
         """Return how many native cancellations the task has already lived through."""
-
-    @abstractmethod
-    def enclosed(self, scope: Scope) -> bool:
-        """Tell whether a scope that has been entered stands inside another; True if unknown."""
 
     @abstractmethod
     def native(self, task: Any, baseline: int) -> bool:

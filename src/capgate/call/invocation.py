@@ -17,7 +17,7 @@ import structlog
 from capgate.call.actor import Actor
 from capgate.call.guard import Cause, Guard, Scope
 from capgate.call.logline import log
-from capgate.call.request import Argument, Request
+from capgate.call.request import USUAL, Argument, Request
 from capgate.errors import JSON, Effect
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ class InputForm(Protocol):
         ...
 
 
-_USUAL: Final = Request(None, None)
 _NOBODY: Final = Actor.anonymous()
 
 
@@ -62,7 +61,9 @@ _NOBODY: Final = Actor.anonymous()
 class Established(Guard):
     """What every call sets and reads: slots, for they are the hot path."""
 
-    request: Request = _USUAL
+    request: Request = USUAL
+    claimed: Argument = None
+    unusual: bool = False
     execution_id: str = ""
     capability_id: str = ""
     surface: str = ""
@@ -89,6 +90,13 @@ class Established(Guard):
     raised: BaseException | None = None
     input_hash: str | None = None
     approval: ApprovalRecord | None = None
+    parent_execution_id: str | None = None
+    claim_key: str | None = None
+    settling: list[Settle] | None = None
+    overrun: bool = False
+    replayed: bool = False
+    suspended: ApprovalRecord | None = None
+    error: CapabilityError | None = None
 
 
 class Call(Established):
@@ -99,19 +107,14 @@ class Call(Established):
 
     guard: CallGuard | None
     attempts: int
-    parent_execution_id: str | None = None
     baseline: int = 0
     identity_error: BaseException | None = None
-    claim_key: str | None = None
     dry_run: bool = False
-    replayed: bool = False
-    overrun: bool = False
     still_running: bool = False
     waiting: Scope | None = None
     prepare: Callable[[], Awaitable[None]] | None = None
     denial: str | None = None
     deny_reason: str | None = None
-    suspended: ApprovalRecord | None = None
     told_suspended: bool = False
     resumed: bool = False
     spent: bool = False
@@ -119,13 +122,11 @@ class Call(Established):
     doubt: bool = False
     harmless: bool = False
     halted: bool = False
-    settling: list[Settle] | None = None
     approval_id: str | None = None
     output_json: JSON = None
     replay: StoredOutcome | None = None
     places: tuple[Callable[[], None], ...] = ()
     step: Any = None
-    error: CapabilityError | None = None
     state_: dict[str, object] | None = None
     logger_: FilteringBoundLogger | None = None
 

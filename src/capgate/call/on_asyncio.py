@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from contextvars import Context as EmptyContext
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -27,12 +29,15 @@ class AsyncioWatch(Watch):
         super().__init__()
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
-        self.now: Callable[[], float] = loop.time
+        # What the loop's own clock comes down to, unless the loop has one of another kind.
+        plain = getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
+        self.now: Callable[[], float] = time.monotonic if plain else loop.time
         self.task: Callable[[], Any] = partial(asyncio.current_task, loop)
         # The concrete class: the public constructor looks the back end up on every call.
         self.new_scope: Callable[[], Scope] = type(anyio.CancelScope())
         # The back end's own function, for the same reason.
         back_end = anyio.lowlevel.current_token().backend_class
+        self.parent: Callable[[Scope], object] = _parent_in(self.new_scope())
         self._effective_deadline = back_end.current_effective_deadline
 
     def wake_at(self, deadline: float) -> None:
@@ -71,15 +76,17 @@ class AsyncioWatch(Watch):
         requested = 0 if task is None else task.cancelling()
         return requested and requested - bool(getattr(task, "_must_cancel", False))
 
-    def enclosed(self, scope: object) -> bool:
-        """Tell whether there is a scope around `scope`; where none is, nothing can cancel it."""
-        return getattr(scope, "_parent_scope", scope) is not None
-
     def native(self, task: asyncio.Task[Any] | None, baseline: int) -> bool:
         """Tell whether the task, or a scope around it, has been cancelled from outside."""
         if task is not None and task.cancelling() > baseline:
             return True
         return self._effective_deadline() == -math.inf
+
+
+def _parent_in(scope: Scope) -> Callable[[Scope], object]:
+    """Return what gives the scope around another, or something where that cannot be told."""
+    name = "_parent_scope"
+    return attrgetter(name) if hasattr(scope, name) else id
 
 
 async def _awaited(awaitable: Awaitable[None]) -> None:

@@ -25,9 +25,11 @@ class TrioWatch(Watch):
         self._token = token
         self._sleeper: trio.CancelScope | None = None
         self._wanted = math.inf
-        self.now: Callable[[], float] = trio.current_time
+        self.now: Callable[[], float] = trio.lowlevel.current_clock().current_time
         self.task: Callable[[], Any] = _no_task
         self.new_scope: Callable[[], Scope] = trio.CancelScope
+        # Asking trio for the deadline is as fast as asking for a scope's parent would be.
+        self.parent: Callable[[Scope], object] = id
 
     def wake_at(self, deadline: float) -> None:
         """Have the watchdog task call `tick` at `deadline`."""
@@ -74,10 +76,6 @@ class TrioWatch(Watch):
     def baseline(self, task: object) -> int:
         """Return 0: trio cancels scopes, never tasks."""
         return 0
-
-    def enclosed(self, scope: object) -> bool:
-        """Return True: asking trio for the deadline is as fast."""
-        return True
 
     def native(self, task: object, baseline: int) -> bool:
         """Tell whether a scope around the task has been cancelled from outside."""

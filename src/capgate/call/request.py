@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from capgate.call.token import CancelToken
@@ -12,20 +12,24 @@ Argument: TypeAlias = Any
 """A value that a handler takes, of the type its contract says."""
 
 
+Claim: TypeAlias = tuple[Argument, object, object]
+"""What every caller says: an input, who calls, and the dependencies for this call."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Request:
-    """One claimed call; the pipeline establishes facts from it and does not read them twice.
+    """What a caller claims beyond an input, an actor and deps; few calls do.
 
-    `unusual` says that there is more than an input, an actor and deps, and it has to be checked.
+    The pipeline establishes facts from it and does not read them twice.
     """
 
-    input: Argument
-    actor: object
-    deps: object = None
-    unusual: bool = False
     credentials: object = None
     cancel: CancelToken | None = None
     timeout: Any = None
     correlation_id: str | None = None
     idempotency_key: str | None = None
     parent_execution_id: str | None = None
+
+
+USUAL: Final = Request()
+"""Nothing more was claimed. Shared by most calls, so nobody may change it."""

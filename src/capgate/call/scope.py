@@ -52,17 +52,35 @@ def _forget_recent() -> None:
 os.register_at_fork(after_in_child=_forget_recent)
 
 
-def current_watch() -> Watch:
-    """Return the watchdog of the running event loop.
+def attach(call: Call) -> None:
+    """Tie a record to the task that carries it, from now on.
 
     Raises:
         RuntimeError: No supported event loop is running.
     """
     # A thread runs one loop at a time: if this is its thread and it runs a task, it is the one.
     # Asking asyncio for the running loop costs a system call.
-    recent = _Recent.watch
-    if recent is not None and recent.thread == get_ident() and recent.task() is not None:
-        return recent
+    watch, task = _Recent.watch, None
+    if watch is not None and watch.thread == get_ident():
+        current_task = watch.task
+        task = current_task()
+    if watch is None or task is None:
+        watch = current_watch()
+        task = watch.task()
+    now = watch.now
+    call.watch = watch
+    call.task = task
+    call.started_at = now()
+    if task is not None and task.cancelling():
+        call.baseline = watch.baseline(task)
+
+
+def current_watch() -> Watch:
+    """Return the watchdog of the running event loop.
+
+    Raises:
+        RuntimeError: No supported event loop is running.
+    """
     watch = _watch_of_run.get(None)
     if watch is None:
         loop = running_loop()

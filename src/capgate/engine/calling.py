@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from capgate.call import (
+    USUAL,
     Actor,
     ApprovalRequired,
     Call,
@@ -13,7 +14,7 @@ from capgate.call import (
     CancelToken,
     Completed,
     Failed,
-    current_watch,
+    attach,
     log,
     to_seconds,
 )
@@ -22,13 +23,15 @@ from capgate.errors import ErrorCode
 from capgate.pipeline import capture_claimed
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Callable, Coroutine
 
-    from capgate.call import Outcome, Request
+    from capgate.call import Claim, Outcome, Request
     from capgate.engine.dependencies import Dependencies
     from capgate.engine.drain import Live
     from capgate.engine.registry import Registry
     from capgate.pipeline import Plan, Runtime
+
+T = TypeVar("T")
 
 _STOPPED = frozenset({ErrorCode.TIMEOUT, ErrorCode.CANCELLED})
 
@@ -49,22 +52,41 @@ class Caller:
         self._dependencies = dependencies
         self._live = live
 
+    def run(
+        self,
+        capability: object,
+        surface: str,
+        claim: Claim,
+        request: Request,
+        end: Callable[[Call], T],
+    ) -> Coroutine[Any, Any, T]:
+        """Open a call and return its run, which gives what `end` makes of its record.
+
+        Raises:
+            TypeError: At once: the caller said something that cannot be.
+            RuntimeError: At once: the engine has been closed.
+        """
+        if self._live.closing:
+            self.check_open()
+        call, plan = self.open(capability, surface, claim, request)
+        if request is USUAL and self._dependencies.factory is None:
+            return plan.carry(call, end)
+        return self.carry(call, plan, end)
+
     def open(
-        self, capability: object, request: Request, surface: str, *, nested: bool = False
+        self, capability: object, surface: str, claim: Claim, request: Request
     ) -> tuple[Call, Plan]:
         """Check what the caller said and establish the call's record.
 
         Raises:
             TypeError: The caller said something that cannot be.
-            RuntimeError: The engine has been closed; calls inside a running one still go on.
         """
-        if self._live.closing and not nested:
-            self.check_open()
-        if request.unusual or type(surface) is not str:
+        if request is not USUAL or type(surface) is not str:
             known = self._runtime.authenticate is not None
-            surface = check(request, surface, authenticator=known)
-        id_, plan = self._plan(capability, surface)
-        return self.begin(request, id_, plan, surface), plan
+            surface = check(request, surface, actor=claim[1], authenticator=known)
+        plan_of = self._plan
+        id_, plan = plan_of(capability, surface)
+        return self.begin(id_, plan, surface, claim, request), plan
 
     def check_open(self) -> None:
         """Refuse once the engine is closing.
@@ -75,39 +97,45 @@ class Caller:
         if self._live.closing:
             raise RuntimeError("the engine is closed: it takes no new calls")
 
-    def begin(self, request: Request, id_: str, plan: Plan, surface: str) -> Call:
-        """Establish a call's record; most attributes have their default on the class."""
+    def begin(self, id_: str, plan: Plan, surface: str, claim: Claim, request: Request) -> Call:
+        """Establish a call's record; most attributes have their default there."""
         call = Call()
-        call.request = request
+        new_id = self._new_id
+        call.execution_id = execution_id = new_id()
         call.capability_id = id_
         call.surface = surface
         call.view = plan.view
         call.form = plan.form
-        call.execution_id = execution_id = self._new_id()
-        call.correlation_id = request.correlation_id or execution_id
-        call.watch = watch = current_watch()
-        call.started_at = watch.now()
-        call.task = task = watch.task()
-        if task is not None and task.cancelling():
-            call.baseline = watch.baseline(task)
+        call.grace = self._grace
+        call.claimed, actor, given = claim
         deps = self._dependencies
-        call.deps = deps.value if deps.simple and request.deps is None else deps.of(request.deps)
-        actor = request.actor
+        call.deps = deps.value if given is None and deps.simple else deps.of(given)
         if actor is not None:
             try:
                 if type(actor) is Actor and actor.shared:
                     call.identity = call.actor = actor
                 else:
-                    capture_claimed(call)
+                    capture_claimed(call, actor)
             except AttributeError:  # an actor that was never finished
-                capture_claimed(call)
-        call.grace = self._grace
-        if request.unusual:
-            self._begin_unusual(call, request)
+                capture_claimed(call, actor)
+        call.correlation_id = execution_id
+        if request is not USUAL:
+            call.request = request
+            call.parent_execution_id = request.parent_execution_id
+            call.correlation_id = request.correlation_id or execution_id
         return call
 
-    def _begin_unusual(self, call: Call, request: Request) -> None:
-        call.parent_execution_id = request.parent_execution_id
+    async def carry(self, call: Call, plan: Plan, end: Callable[[Call], T]) -> T:
+        """Run a call that has limits of its own, or whose dependencies are made for it."""
+        attach(call)
+        call.unusual = True
+        self._limit(call)
+        if self._dependencies.factory is None:
+            return await plan.carry(call, end)
+        return await self._dependencies.carry(call, plan, end)
+
+    def _limit(self, call: Call) -> None:
+        request = call.request
         if request.timeout is None and request.cancel is None:
             return
         call.guard = guard = CallGuard.around(call)
@@ -116,24 +144,20 @@ class Caller:
         if request.cancel is not None:
             call.watch.follow(request.cancel, guard)
 
-    def carry(self, call: Call, plan: Plan) -> Awaitable[None]:
-        """Run the plan, within the dependencies if they are made for each call."""
-        if self._dependencies.factory is None:
-            return plan.carry(call)
-        return self._dependencies.carry(call, plan)
-
     async def explain(
-        self, capability: object, request: Request, surface: str
+        self, capability: object, surface: str, claim: Claim, request: Request
     ) -> list[tuple[str, str, str | None]]:
         """Run every stage but execution, without any effect, and return the verdicts."""
-        call, plan = self.open(capability, request, surface)
+        self.check_open()
+        call, plan = self.open(capability, surface, claim, request)
+        attach(call)
         call.dry_run = True
         verdicts = await self._dependencies.explain(call, plan)
         log("explained", level="info", call=call, stages=len(verdicts), verdict=verdicts[-1][1])
         return verdicts
 
 
-def check(request: Request, surface: object, *, authenticator: bool) -> str:
+def check(request: Request, surface: object, *, actor: object, authenticator: bool) -> str:
     """Refuse at once what no caller may say; returns the surface as an exact `str`.
 
     Raises:
@@ -143,7 +167,7 @@ def check(request: Request, surface: object, *, authenticator: bool) -> str:
     if named is None:
         raise TypeError(f"surface must be a str, got {type(surface).__name__}")
     if request.credentials is not None:
-        if request.actor is not None:
+        if actor is not None:
             raise TypeError("pass either actor or credentials, not both")
         if not authenticator:
             raise TypeError("credentials need Engine(authenticate=…)")
@@ -177,3 +201,14 @@ def outcome_of(call: Call) -> Outcome[Any]:
     return Completed(
         first_id, call.output, call.effect, call.attempts, late=call.late, replayed=call.replayed
     )
+
+
+def output_of(call: Call) -> Any:
+    """Return the output of a call that has ended.
+
+    Raises:
+        CapabilityError: It did not complete.
+    """
+    if call.error is None and call.suspended is None:
+        return call.output
+    return outcome_of(call).unwrap()

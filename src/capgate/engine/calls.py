@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from typing_extensions import ParamSpec, TypeVar, Unpack
 
-from capgate.call import Request
-from capgate.engine.calling import outcome_of
+from capgate.call import USUAL, Request
+from capgate.engine.calling import outcome_of, output_of
 from capgate.engine.describing import explanation
 from capgate.errors import CapabilityError, ErrorCode
 from capgate.pipeline import authenticated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
 
     from pydantic import BaseModel
 
@@ -75,7 +75,7 @@ class Calls(Generic[DepsT]):
     async def invoke(
         self, capability: str, input: Argument = ..., **options: Unpack[CallOptions]
     ) -> Any: ...
-    async def invoke(
+    def invoke(
         self,
         capability: Any,
         input: Argument = None,
@@ -88,7 +88,7 @@ class Calls(Generic[DepsT]):
         timeout: Duration | None = None,
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Any:
+    ) -> Coroutine[Any, Any, Any]:
         """Call a capability and return its validated, redacted output.
 
         Args: see the class.
@@ -98,16 +98,10 @@ class Calls(Generic[DepsT]):
             TypeError: An argument that no call can have.
         """
         usual = credentials is None and cancel is None and timeout is None
-        if usual and correlation_id is None and idempotency_key is None:
-            request = Request(input, actor, deps)
-        else:
-            rest = (credentials, cancel, timeout, correlation_id, idempotency_key)
-            request = Request(input, actor, deps, True, *rest)
-        call, plan = self._caller.open(capability, request, surface)
-        await self._caller.carry(call, plan)
-        if call.error is None and call.suspended is None:
-            return call.output
-        return outcome_of(call).unwrap()
+        request = USUAL
+        if not usual or correlation_id is not None or idempotency_key is not None:
+            request = Request(credentials, cancel, timeout, correlation_id, idempotency_key)
+        return self._caller.run(capability, surface, (input, actor, deps), request, output_of)
 
     @overload
     async def attempt(
@@ -127,7 +121,7 @@ class Calls(Generic[DepsT]):
     async def attempt(
         self, capability: str, input: Argument = ..., **options: Unpack[CallOptions]
     ) -> Outcome[Any]: ...
-    async def attempt(
+    def attempt(
         self,
         capability: Any,
         input: Argument = None,
@@ -140,7 +134,7 @@ class Calls(Generic[DepsT]):
         timeout: Duration | None = None,
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Outcome[Any]:
+    ) -> Coroutine[Any, Any, Outcome[Any]]:
         """Call a capability and return its outcome; arguments as `invoke`.
 
         Never raises for a governed failure. Use `match` on the four outcomes, or `unwrap()`.
@@ -149,14 +143,10 @@ class Calls(Generic[DepsT]):
             TypeError: An argument that no call can have.
         """
         usual = credentials is None and cancel is None and timeout is None
-        if usual and correlation_id is None and idempotency_key is None:
-            request = Request(input, actor, deps)
-        else:
-            rest = (credentials, cancel, timeout, correlation_id, idempotency_key)
-            request = Request(input, actor, deps, True, *rest)
-        call, plan = self._caller.open(capability, request, surface)
-        await self._caller.carry(call, plan)
-        return outcome_of(call)
+        request = USUAL
+        if not usual or correlation_id is not None or idempotency_key is not None:
+            request = Request(credentials, cancel, timeout, correlation_id, idempotency_key)
+        return self._caller.run(capability, surface, (input, actor, deps), request, outcome_of)
 
     async def resume(
         self,
@@ -202,8 +192,8 @@ class Calls(Generic[DepsT]):
         timeout: Duration | None = None,
     ) -> Outcome[Any]:
         """Execute an approved call and return its outcome; arguments as `resume`."""
-        request = Request(None, actor, deps, unusual=True, cancel=cancel, timeout=timeout)
-        return outcome_of(await self._resuming.run(approval_id, request, expected_surface))
+        claim, request = (None, actor, deps), Request(cancel=cancel, timeout=timeout)
+        return await self._resuming.run(approval_id, expected_surface, claim, request)
 
     async def discover(
         self,
@@ -227,8 +217,8 @@ class Calls(Generic[DepsT]):
             CapabilityError: TIMEOUT at stage discovery when the walk took too long;
                 UNAUTHENTICATED when the credentials are refused.
         """
-        request = Request(None, actor, deps, unusual=True, credentials=credentials)
-        return await self._discoverer.walk(surface, request, scope)
+        claim, request = (None, actor, deps), Request(credentials)
+        return await self._discoverer.walk(surface, claim, request, scope)
 
     async def explain(
         self,
@@ -244,8 +234,8 @@ class Calls(Generic[DepsT]):
 
         For trusted tooling only: it tells concealed truths. Arguments as `invoke`.
         """
-        request = Request(input, actor, deps, unusual=True, credentials=credentials)
-        stages = await self._caller.explain(capability, request, surface)
+        claim, request = (input, actor, deps), Request(credentials)
+        stages = await self._caller.explain(capability, surface, claim, request)
         return explanation(stages)
 
     async def authenticate(self, credentials: object) -> Actor:
@@ -268,11 +258,7 @@ class Calls(Generic[DepsT]):
     ) -> Outcome[Any]:
         """Serve `Context.attempt`: a call inside another."""
         surface: str = options.pop("surface", "direct")
-        actor, deps = options.pop("actor", None), options.pop("deps", None)
-        parent_id = parent.execution_id
-        request = Request(
-            input, actor, deps, unusual=True, parent_execution_id=parent_id, **options
-        )
-        call, plan = self._caller.open(capability, request, surface, nested=True)
-        await self._caller.carry(call, plan)
-        return outcome_of(call)
+        claim = (input, options.pop("actor", None), options.pop("deps", None))
+        request = Request(parent_execution_id=parent.execution_id, **options)
+        call, plan = self._caller.open(capability, surface, claim, request)
+        return await self._caller.carry(call, plan, outcome_of)

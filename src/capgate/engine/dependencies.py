@@ -71,9 +71,9 @@ class Dependencies:
         if self._type is not None and not isinstance(value, self._type):
             raise TypeError(f"deps must be a {self._type.__name__}, got {type(value).__name__}")
 
-    async def carry(self, call: Call, plan: Plan) -> None:
+    async def carry(self, call: Call, plan: Plan, end: Callable[[Call], T]) -> T:
         """Run the plan, which has the deps made first, and leave what was entered."""
-        await self._within(call, plan, plan.carry)
+        return await self._within(call, plan, lambda call: plan.carry(call, end))
 
     async def explain(self, call: Call, plan: Plan) -> list[tuple[str, str, str | None]]:
         """Explain the plan, within deps in the same way."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
-from capgate.call import Call, Overrun, Request, bounded, current_watch, to_seconds
+from capgate.call import Call, Claim, Overrun, Request, attach, bounded, to_seconds
 from capgate.engine.calling import check
 from capgate.engine.walk import Candidate, Catalogue, Walk
 from capgate.errors import CapabilityError, ErrorCode, FailureStage, stamp
@@ -135,7 +135,7 @@ class Discoverer:
             self._catalogues.pop(surface, None)
 
     async def walk(
-        self, surface: str, request: Request, scope: object
+        self, surface: str, claim: Claim, request: Request, scope: object
     ) -> list[CapabilityDescriptor]:
         """Return the descriptors of what the caller may see.
 
@@ -146,10 +146,10 @@ class Discoverer:
             TypeError: An argument that no walk can have.
         """
         known = self._runtime.authenticate is not None
-        surface = check(request, surface, authenticator=known)
+        surface = check(request, surface, actor=claim[1], authenticator=known)
         if scope is not None and not isinstance(scope, DiscoveryScope):
             raise TypeError(f"scope must be a DiscoveryScope, got {type(scope).__name__}")
-        call = self._call(surface, request)
+        call = self._call(surface, claim, request)
         await self._identify(call)
         walk = Walk(call, self._catalogue(surface, scope), self._runtime)
         await self._judge(call, walk)
@@ -159,18 +159,16 @@ class Discoverer:
         await self._tell(call, found, walk.broken)
         return found
 
-    def _call(self, surface: str, request: Request) -> Call:
+    def _call(self, surface: str, claim: Claim, request: Request) -> Call:
         call = Call()
         call.surface = surface
         call.request = request
-        call.watch = watch = current_watch()
-        call.started_at = watch.now()
-        call.task = watch.task()
-        call.baseline = watch.baseline(call.task)
+        attach(call)
         call.execution_id = call.correlation_id = self._runtime.new_execution_id()
-        call.deps = self._dependencies.of(request.deps)
-        if request.actor is not None:
-            capture_claimed(call)
+        _, actor, deps = claim
+        call.deps = self._dependencies.of(deps)
+        if actor is not None:
+            capture_claimed(call, actor)
         return call
 
     def _catalogue(self, surface: str, scope: DiscoveryScope | None) -> Catalogue:

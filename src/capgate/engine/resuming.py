@@ -6,16 +6,17 @@ Everything after that is the same plan as for a fresh call.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from capgate.call import Actor, Call, Request, capture
-from capgate.engine.calling import check
+from capgate.call import Actor, Call, Claim, Request, capture
+from capgate.engine.calling import check, outcome_of
 from capgate.engine.texts import plain
 from capgate.errors import CapabilityError, ErrorCode, refusal
 from capgate.pipeline import Approval, plan_refusal
 
 if TYPE_CHECKING:
     from capgate.approvals import ApprovalRecord
+    from capgate.call import Outcome
     from capgate.engine.calling import Caller
     from capgate.engine.registry import Registry
     from capgate.pipeline import Plan, Runtime
@@ -41,9 +42,9 @@ class Resuming:
         self._runtime = runtime
 
     async def run(
-        self, approval_id: object, request: Request, expected_surface: str | None
-    ) -> Call:
-        """Carry one resumed call to its end and return its record.
+        self, approval_id: object, expected_surface: str | None, claim: Claim, request: Request
+    ) -> Outcome[Any]:
+        """Carry one resumed call to its end and return its outcome.
 
         Raises:
             TypeError: The caller said something that cannot be.
@@ -54,25 +55,24 @@ class Resuming:
         surface = None
         if expected_surface is not None:
             surface = _text("expected_surface", expected_surface)
-        check(request, "direct", authenticator=False)
-        found = await self._find(id_, request, surface)
+        _, actor, _ = claim
+        check(request, "direct", actor=actor, authenticator=False)
+        found = await self._find(id_, actor, surface)
         if isinstance(found, _Refusal):
-            call, plan = self._refuse(found, request, surface)
+            call, plan = self._refuse(found, surface, claim, request)
         else:
-            call, plan = self._take_up(found, request)
+            call, plan = self._take_up(found, claim, request)
         call.approval_id = id_
         call.resumed = True
-        await self._caller.carry(call, plan)
-        return call
+        return await self._caller.carry(call, plan, outcome_of)
 
     async def _find(
-        self, id_: str, request: Request, surface: str | None
+        self, id_: str, claimed: object, surface: str | None
     ) -> ApprovalRecord | _Refusal:
         """Return the record if the caller is who it is bound to; the actor is judged first."""
         try:
-            actor = None if request.actor is None else capture(request.actor)
+            actor = None if claimed is None else capture(claimed)
         except Exception as error:
-            request.actor = None
             return _Refusal(refusal(ErrorCode.UNAUTHENTICATED, error), "unauthenticated")
         try:
             record = await self._runtime.desk.store.get(id_)
@@ -88,7 +88,7 @@ class Resuming:
         return record
 
     def _refuse(
-        self, refused: _Refusal, request: Request, surface: str | None
+        self, refused: _Refusal, surface: str | None, claim: Claim, request: Request
     ) -> tuple[Call, Plan]:
         def refuse(call: Call) -> None:
             call.denial = refused.denial
@@ -97,16 +97,17 @@ class Resuming:
         plan = plan_refusal(refuse, Approval(), self._runtime)
         record = refused.record
         if record is None:
-            return self._caller.begin(request, "", plan, surface or "direct"), plan
+            return self._caller.begin("", plan, surface or "direct", claim, request), plan
         request.correlation_id = record.correlation_id
-        call = self._caller.begin(request, record.capability_id, plan, surface or record.surface)
+        surface = surface or record.surface
+        call = self._caller.begin(record.capability_id, plan, surface, claim, request)
         return call, plan
 
-    def _take_up(self, record: ApprovalRecord, request: Request) -> tuple[Call, Plan]:
+    def _take_up(self, record: ApprovalRecord, claim: Claim, request: Request) -> tuple[Call, Plan]:
         request.correlation_id = record.correlation_id
         request.idempotency_key = _key_of(record)
         _, plan = self._registry.plan(record.capability_id, record.surface)
-        call = self._caller.begin(request, record.capability_id, plan, record.surface)
+        call = self._caller.begin(record.capability_id, plan, record.surface, claim, request)
         if call.identity is None:
             # For the audit only: authentication establishes who this is today.
             call.actor = record.actor

@@ -19,12 +19,15 @@ from capgate.call import (
     stopped,
 )
 from capgate.errors import CapabilityError, Effect, ErrorCode, is_exit, normalize
+from capgate.pipeline.evidence import FIRST, frozen
 from capgate.pipeline.threads import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Mapping
 
+    from capgate.approvals import ApprovalRecord
     from capgate.call import Argument, Call
+    from capgate.errors import JSON
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
 
@@ -41,8 +44,8 @@ class Attempt:
         "_declared",
         "_handler",
         "_runtime",
-        "_start",
         "_synchronous",
+        "_tell",
         "_telling",
         "timeout",
     )
@@ -58,25 +61,27 @@ class Attempt:
         self._runtime = runtime
         self._synchronous = not capability.definition.is_async
         self._telling = runtime.evidence.active
-        self._start = runtime.evidence.start
+        evidence = runtime.evidence
+        self._tell = evidence.start_strictly if evidence.strict else evidence.note
         self.timeout = capability.definition.timeout or runtime.attempt_timeout
 
     async def once(self, call: Call, number: int = 1) -> None:
         """Pass the gate, tell `capability.started` the first time, run the handler."""
-        watch = call.watch
-        scope = call.scope = watch.new_scope()
+        watch, task = call.watch, call.task
+        new_scope, parent, bind, handler = watch.new_scope, watch.parent, self._bind, self._handler
+        scope = call.scope = new_scope()
         raised: BaseException | None = None
         with scope:
-            enclosed = watch.enclosed(scope)
+            enclosed = parent(scope) is not None
             try:
-                task = call.task
                 if enclosed or task is None or task.cancelling() or call.guard is not None:
                     pass_gate(call)
                 if self._telling and number == 1:
-                    started = self._start(call)
+                    tell = self._tell
+                    started = tell("capability.started", call, _first(call.approval))
                     if started is not None:
                         await self._told(call, started)
-                keywords = self._bind(call.value)
+                keywords = bind(call.value)
                 watch.arm(call, self.timeout)
                 call.running = True
                 call.attempts = number
@@ -86,7 +91,7 @@ class Attempt:
                     call.output = await self._in_thread(call, keywords)
                 else:
                     call.entered = True
-                    call.output = await self._handler(**keywords)
+                    call.output = await handler(**keywords)
                 call.returned = True
             except BaseException as error:  # judged below, after the scope is left
                 raised = error
@@ -94,9 +99,10 @@ class Attempt:
             call.running = False
         # Where nothing around it could have been cancelled there is no need to ask the back end.
         if (raised is None and call.cause is None and call.guard is None) and (
-            (not enclosed and not call.task.cancelling()) or not call.native()
+            (not enclosed and not task.cancelling()) or not watch.native(task, call.baseline)
         ):
-            call.late = watch.now() >= call.deadline
+            now = watch.now
+            call.late = now() >= call.deadline
             return
         self._judge(call, raised)
 
@@ -146,13 +152,21 @@ class Attempt:
         return await result if is_awaitable(result) else result
 
 
+def _first(approval: ApprovalRecord | None) -> Mapping[str, JSON]:
+    """Return what the audit is told of a first attempt."""
+    return FIRST if approval is None else frozen(attempt=1, approval_id=approval.id)
+
+
 def pass_gate(call: Call) -> None:
     """Refuse a call that has been stopped; nothing is awaited between this and the handler.
 
     Raises:
         Interrupted: It has.
     """
-    if stopped(call):
+    if call.guard is None:  # then nothing but its caller can have stopped it
+        if call.watch.native(call.task, call.baseline):
+            raise Interrupted
+    elif stopped(call):
         raise Interrupted
 
 

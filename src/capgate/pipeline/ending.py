@@ -91,8 +91,8 @@ class Ending:
         call.effect = self._done
         noted = None
         if self._evidence.active:
-            data = completed_data(call)
-            noted = self._tell("capability.completed", call, data)
+            tell = self._tell
+            noted = tell("capability.completed", call, completed_data(call))
         if noted is None and call.claim_key is None and call.settling is None:
             return None
         return self._finish(call, noted)

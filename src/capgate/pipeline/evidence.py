@@ -8,20 +8,25 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from capgate.audit import AuditEvent, AuditFailure, EventDraft
+from capgate.audit import AuditEvent, AuditFailure
 from capgate.call import SystemClock
 from capgate.errors import CapabilityError, ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from capgate.audit import Auditor
     from capgate.call import Call, Clock
     from capgate.errors import JSON
 
+Emit: TypeAlias = "Callable[[AuditEvent], Awaitable[None] | None]"
+
 NO_DATA: Final[Mapping[str, JSON]] = MappingProxyType({})
+FIRST: Final[Mapping[str, JSON]] = MappingProxyType({"attempt": 1})
+"""The data of `capability.started`, where no approval came before."""
+_new: Final = tuple.__new__
 
 
 class Evidence:
@@ -42,66 +47,79 @@ class Evidence:
         self.active = auditor.active
         self.strict = strict
 
-    def event(self, kind: str, call: Call, data: Mapping[str, JSON]) -> AuditEvent:
-        """Build one event of `call`."""
-        draft = EventDraft()
-        draft.type = kind
-        draft.at = self._now()
-        draft.surface = call.surface
-        draft.actor = call.actor.ref
-        draft.execution_id = call.execution_id
-        draft.capability_id = call.capability_id
-        draft.correlation_id = call.correlation_id
-        draft.parent_execution_id = call.parent_execution_id
-        draft.input_hash = call.input_hash
-        draft.data = data
-        # Sealed: the draft is the immutable event from now on.
-        draft.__class__ = AuditEvent
-        return cast("AuditEvent", draft)
-
     def note(
-        self, kind: str, call: Call, data: Mapping[str, JSON] = NO_DATA
+        self,
+        kind: str,
+        call: Call,
+        data: Mapping[str, JSON] = NO_DATA,
+        *,
+        emit: Emit | None = None,
     ) -> Awaitable[None] | None:
-        """Record one event, best effort; awaitable only when a sink has to be awaited.
+        """Record one event of `call`, best effort; awaitable only when a sink has to be awaited.
 
         Ask `active` first: with no sink there is nothing to build.
+
+        Args:
+            kind: The event's type.
+            call: Whose event it is.
+            data: Deep-frozen.
+            emit: How it is handed over; None: best effort.
         """
-        return self._emit(self.event(kind, call, data))
+        now, emit = self._now, emit or self._emit
+        # The constructor of an event is for others: it costs more than the event.
+        return emit(
+            _new(
+                AuditEvent,
+                (
+                    kind,
+                    now(),
+                    call.surface,
+                    call.actor.ref,
+                    call.execution_id,
+                    call.capability_id,
+                    call.correlation_id,
+                    call.parent_execution_id,
+                    call.input_hash,
+                    data,
+                ),
+            )
+        )
 
     @property
     def immediate(self) -> bool:
         """Whether recording never takes an await: nobody listens, or only synchronous sinks."""
         return not self.strict and self._auditor.immediate
 
-    def start(self, call: Call) -> Awaitable[None] | None:
-        """Record `capability.started`; awaitable where a sink has to be awaited.
+    def start_strictly(
+        self, kind: str, call: Call, data: Mapping[str, JSON]
+    ) -> Awaitable[None] | None:
+        """Record an event without which the call may not go on.
 
         Raises:
-            CapabilityError: From the awaitable, AUDIT_UNAVAILABLE with a strict audit.
+            CapabilityError: From the awaitable, AUDIT_UNAVAILABLE.
         """
-        approval = call.approval
-        data = _FIRST if approval is None else frozen(attempt=1, approval_id=approval.id)
-        event = self.event("capability.started", call, data)
-        return self._start_strictly(event) if self.strict else self._emit(event)
+        return self.note(kind, call, data, emit=self._insist)
 
-    async def _start_strictly(self, event: AuditEvent) -> None:
+    async def _insist(self, event: AuditEvent) -> None:
         try:
             await self._auditor.emit_strict(event)
         except AuditFailure as failure:
             raise CapabilityError(ErrorCode.AUDIT_UNAVAILABLE) from failure
 
-    async def tell_strictly(self, kind: str, call: Call, data: Mapping[str, JSON]) -> None:
-        """Record a terminal event and wait for every sink; a failure is reported by the auditor."""
+    def tell_strictly(
+        self, kind: str, call: Call, data: Mapping[str, JSON]
+    ) -> Awaitable[None] | None:
+        """Record an event and wait for every sink; a failure is reported by the auditor."""
+        return self.note(kind, call, data, emit=self._wait)
+
+    async def _wait(self, event: AuditEvent) -> None:
         with suppress(AuditFailure):
-            await self._auditor.emit_strict(self.event(kind, call, data))
+            await self._auditor.emit_strict(event)
 
     def note_at_exit(self, kind: str, call: Call, data: Mapping[str, JSON]) -> None:
         """Record one event with the sinks that need no await: the coroutine is being closed."""
         if self.active:
-            self._auditor.emit_sync(self.event(kind, call, data))
-
-
-_FIRST: Final[Mapping[str, JSON]] = MappingProxyType({"attempt": 1})
+            self.note(kind, call, data, emit=self._auditor.emit_sync)
 
 
 def frozen(**data: JSON) -> Mapping[str, JSON]:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from capgate.pipeline.runtime import Authenticate, Runtime
 
 
-def capture_claimed(call: Call) -> None:
+def capture_claimed(call: Call, actor: object) -> None:
     """Take the actor the caller passed, by copy; what is wrong with it is kept for the judge."""
     try:
-        call.identity = call.actor = capture(call.request.actor)
+        call.identity = call.actor = capture(actor)
     except Exception as error:
         call.identity_error = error
 

@@ -45,8 +45,9 @@ class _Validating:
         self._runtime = runtime
 
     def run(self, call: Call) -> Awaitable[None] | None:
+        validate = self._validate
         try:
-            call.value = self._validate(call.request.input)
+            call.value = validate(call.claimed)
         except ContractViolation as violation:
             return self._refuse(call, violation)
         call.validated = True

@@ -46,8 +46,9 @@ class _Checking:
         return self._redact is not None
 
     def run(self, call: Call) -> Awaitable[None] | None:
+        validate = self._validate
         try:
-            call.output = self._validate(call.output)
+            call.output = validate(call.output)
         except ContractViolation as violation:
             raise _withheld(call) from violation
         if self._redact is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
-from capgate.call import Interrupted, Invocation, bounded, stopped
+from capgate.call import Interrupted, Invocation, attach, bounded, stopped
 from capgate.capability import FrozenDict
 from capgate.errors import JSON, CapabilityError, ErrorCode
 from capgate.pipeline.discovery import Discovery, concealed
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from capgate.pipeline.stage import CoreRun, Run
 
 
+T = TypeVar("T")
+
 _LINES: Final = 256
 
 
@@ -43,12 +45,13 @@ class Plan:
         "_after",
         "_conclude",
         "_ending",
-        "_evidence",
         "_fresh",
+        "_note",
         "_requested",
         "_resumed",
         "_runtime",
         "_straight",
+        "_telling",
         "_unprepared",
         "capability",
         "described",
@@ -78,7 +81,7 @@ class Plan:
         self._fresh = tuple(line.fresh for line in before if line.fresh is not None)
         self._resumed = tuple(line.resumed for line in before if line.resumed is not None)
         self._after = tuple(line.fresh for line in behind if line.fresh is not None)
-        self._straight = self._fresh + self._after
+        self._straight = tuple((step, step.run) for step in self._fresh + self._after)
         # The step in whose name a call is refused that has no dependencies.
         judges = (step for step in self._fresh if step.stage == Discovery.name)
         self._unprepared = next(judges, self._fresh[-1])
@@ -88,7 +91,8 @@ class Plan:
         self._runtime = runtime
         self._ending = ending
         self._conclude = ending.conclude
-        self._evidence = runtime.evidence
+        self._telling = runtime.evidence.active
+        self._note = runtime.evidence.note
         self.view = view = None if capability is None else capability.view
         form = None if capability is None else capability.definition.contract
         self.form = cast("InputForm | None", form)
@@ -96,35 +100,44 @@ class Plan:
             NO_DATA if view is None else frozen(side_effect=view.side_effect, risk=view.risk)
         )
 
-    async def carry(self, call: Call) -> None:
+    async def carry(self, call: Call, end: Callable[[Call], T]) -> T:
         """Run `call` to its one end: its record then holds an output, an error or an approval.
 
+        Returns:
+            What `end` makes of the record.
+
         Raises:
-            BaseException: Only a native cancellation or an exit of the process, after the event.
+            BaseException: Only a native cancellation or an exit of the process, after the event;
+                and what `end` raises.
         """
+        attach(call)
         live = self._runtime.live
         live.add(call)
         step: Bound | None = None
         try:
             try:
-                if self._evidence.active:
-                    noted = self._evidence.note("capability.requested", call, self._claim(call))
+                if self._telling:
+                    data = self._claim(call) if call.unusual else self._requested
+                    note = self._note
+                    noted = note("capability.requested", call, data)
                     if noted is not None:
                         await call.watch.shielded(noted)
-                if call.guard is not None or call.resumed:
+                if call.unusual:
                     await self._carry_guarded(call)
                 else:
-                    for step in self._straight:
-                        pending = step.run(call)
+                    for step, run in self._straight:
+                        pending = run(call)
                         if pending is not None:
                             await pending
             except BaseException as raised:  # judged by the ending, which nothing gets around
                 call.raised, call.step = raised, step
-            concluding = self._conclude(call)
+            conclude = self._conclude
+            concluding = conclude(call)
             if concluding is not None:
                 await concluding
         finally:
             live.discard(call)
+        return end(call)
 
     async def _carry_guarded(self, call: Call) -> None:
         """Run the steps up to the handler inside the call's own scope, the others after it."""

@@ -37,22 +37,25 @@ class Policy(CoreStage):
 
 
 class _Ruling:
-    __slots__ = ("_ask", "_runtime", "_unserved", "_view")
+    __slots__ = ("_allowed", "_ask", "_clear", "_runtime", "_unserved", "_view")
 
     def __init__(self, batch: PolicyBatch, view: CapabilityView, runtime: Runtime) -> None:
         self._view = view
         self._ask = batch.rule
+        self._clear = batch.clear
+        self._allowed = batch.clear.records
         self._runtime = runtime
         self._unserved = FailureStage.APPROVAL in runtime.removed
 
     def run(self, call: Call) -> Awaitable[None] | None:
-        ruling = self._ask(call, self._view)
-        if type(ruling) is not Ruling:
-            return self._run_on(call, ruling)
-        if ruling.verdict is Verdict.ALLOW:
-            call.decisions += ruling.records
-        else:
+        ask, clear = self._ask, self._clear
+        ruling = ask(call, self._view)
+        if ruling is clear:
+            call.decisions += self._allowed
+        elif type(ruling) is Ruling:
             self._take(call, ruling)
+        else:
+            return self._run_on(call, ruling)
         return None if call.request.idempotency_key is None else self.claim(call)
 
     async def _run_on(self, call: Call, pending: Awaitable[Ruling]) -> None:

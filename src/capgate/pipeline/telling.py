@@ -26,11 +26,12 @@ def _ended(call: Call, data: dict[str, JSON]) -> Mapping[str, JSON]:
 
 def completed_data(call: Call) -> Mapping[str, JSON]:
     """Return the data of `capability.completed`."""
+    now = call.watch.now
     data: dict[str, JSON] = {
         "attempts": call.attempts,
         "late": call.late,
         "policy_decisions": call.decisions,
-        "duration_ms": (call.watch.now() - call.started_at) * 1000.0,
+        "duration_ms": (now() - call.started_at) * 1000.0,
     }
     # The one event of every good call: nothing else to add, most of the time.
     return _ended(call, data) if call.overrun or call.replayed else MappingProxyType(data)

@@ -53,17 +53,18 @@ class PolicyBatch:
     """The policies of one capability in one phase, made once."""
 
     __slots__ = (
-        "_all_allow",
         "_clock",
         "_functions",
         "_numbered",
         "_phase",
         "_records",
         "_seconds",
+        "clear",
         "names",
         "prompt",
     )
 
+    clear: Ruling
     names: tuple[str, ...]
 
     def __init__(
@@ -85,7 +86,7 @@ class PolicyBatch:
             {verdict: _record(name, verdict, phase) for verdict in Verdict} for name in self.names
         )
         allowed = tuple(records[Verdict.ALLOW] for records in self._records)
-        self._all_allow = Ruling(Verdict.ALLOW, ALLOW, allowed)
+        self.clear = Ruling(Verdict.ALLOW, ALLOW, allowed)
 
     def __bool__(self) -> bool:
         return bool(self._functions)
@@ -110,7 +111,7 @@ class PolicyBatch:
                 if pending is None:
                     return self._ruling(asking)
                 return self._later(asking, pending, call)
-        return self._all_allow
+        return self.clear
 
     def go_on(
         self, request: PolicyRequest[object], done: int, answer: object, now: Callable[[], float]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import TypeVar
 
+from capgate.call import NO_ARGUMENTS
 from capgate.errors import is_exit
 from capgate.policies.decision import ALLOW
 
@@ -76,7 +77,8 @@ class PolicyRequest(Generic[DepsT_co]):
     @property
     def actor(self) -> Actor:
         """The caller; anonymous while nobody has been authenticated."""
-        return self.__call.shown_actor()
+        actor = self.__call.actor
+        return actor if actor.shared else self.__call.shown_actor()
 
     @property
     def deps(self) -> DepsT_co:
@@ -92,7 +94,8 @@ class PolicyRequest(Generic[DepsT_co]):
     @property
     def arguments(self) -> Mapping[str, Argument]:
         """The validated top-level fields, read-only, empty in the discovery phase."""
-        return self.__call.arguments()
+        call, form = self.__call, self.__call.form
+        return form.arguments(call.value) if call.validated and form else NO_ARGUMENTS
 
     @property
     def approval(self) -> ApprovalRecord | None:
