@@ -63,7 +63,6 @@ class AuditEvent(_Fields):
     """
 
     __slots__ = ()
-    __match_args__ = ("type", "data")
 
     def __new__(
         cls,
@@ -81,7 +80,7 @@ class AuditEvent(_Fields):
     ) -> AuditEvent:
         """Build one event, its time as a `datetime`."""
         ids = (execution_id, capability_id, correlation_id, parent_execution_id)
-        return tuple.__new__(cls, (type, timestamp, surface, actor, *ids, input_hash, data))
+        return super().__new__(cls, type, timestamp, surface, actor, *ids, input_hash, data)
 
     @property
     def timestamp(self) -> datetime:

@@ -63,7 +63,6 @@ class Established(Guard):
 
     request: Request = USUAL
     claimed: Argument = None
-    unusual: bool = False
     execution_id: str = ""
     capability_id: str = ""
     surface: str = ""
@@ -107,6 +106,7 @@ class Call(Established):
 
     guard: CallGuard | None
     attempts: int
+    settling: list[Settle] | None
     baseline: int = 0
     identity_error: BaseException | None = None
     dry_run: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from capgate.call import (
     USUAL,
@@ -128,10 +128,9 @@ class Caller:
     async def carry(self, call: Call, plan: Plan, end: Callable[[Call], T]) -> T:
         """Run a call that has limits of its own, or whose dependencies are made for it."""
         attach(call)
-        call.unusual = True
         self._limit(call)
         if self._dependencies.factory is None:
-            return await plan.carry(call, end)
+            return await plan.carry_guarded(call, end)
         return await self._dependencies.carry(call, plan, end)
 
     def _limit(self, call: Call) -> None:
@@ -173,8 +172,9 @@ def check(request: Request, surface: object, *, actor: object, authenticator: bo
             raise TypeError("credentials need Engine(authenticate=…)")
     if request.timeout is not None:
         request.timeout = to_seconds(request.timeout, "timeout")
-    if request.cancel is not None and not isinstance(request.cancel, CancelToken):
-        raise TypeError(f"cancel must be a CancelToken, got {type(request.cancel).__name__}")
+    cancel = cast("object", request.cancel)
+    if cancel is not None and not isinstance(cancel, CancelToken):
+        raise TypeError(f"cancel must be a CancelToken, got {type(cancel).__name__}")
     request.correlation_id = _text("correlation_id", request.correlation_id)
     request.idempotency_key = _text("idempotency_key", request.idempotency_key)
     return named

@@ -73,7 +73,7 @@ class Dependencies:
 
     async def carry(self, call: Call, plan: Plan, end: Callable[[Call], T]) -> T:
         """Run the plan, which has the deps made first, and leave what was entered."""
-        return await self._within(call, plan, lambda call: plan.carry(call, end))
+        return await self._within(call, plan, lambda call: plan.carry_guarded(call, end))
 
     async def explain(self, call: Call, plan: Plan) -> list[tuple[str, str, str | None]]:
         """Explain the plan, within deps in the same way."""

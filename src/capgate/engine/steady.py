@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from capgate.call import Clock, SystemClock, log
@@ -12,7 +11,7 @@ from capgate.errors import is_exit
 from capgate.pipeline import full_jitter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 T = TypeVar("T")
 
@@ -68,18 +67,19 @@ def random_ids(prefix: str) -> Callable[[], str]:
     also across a fork.
     """
     pool: list[str] = []
+    take, width = pool.pop, 2 * _BYTES
     # A child process must not hand out what its parent has too.
     os.register_at_fork(after_in_child=pool.clear)
 
-    def make() -> Iterator[str]:
-        width = 2 * _BYTES
+    def make() -> str:
         while True:
-            if not pool:
+            try:
+                return take()
+            except IndexError:
                 fresh = os.urandom(_BYTES * _BATCH).hex()
                 pool.extend(prefix + fresh[at : at + width] for at in range(0, len(fresh), width))
-            yield pool.pop()
 
-    return partial(next, make())
+    return make
 
 
 def steady_ids(new_id: Callable[[], str] | None, prefix: str) -> Callable[[], str]:

@@ -19,6 +19,9 @@ GENERIC_MESSAGE: Final = "The operation failed."
 class ErrorCode(StrEnum):
     """The stable, machine-readable name of a failure."""
 
+    # The text's own, which is what codes compare by: an enumeration's is several times as slow.
+    __hash__ = str.__hash__
+
     CAPABILITY_NOT_FOUND = "CAPABILITY_NOT_FOUND"
     INPUT_INVALID = "INPUT_INVALID"
     UNAUTHENTICATED = "UNAUTHENTICATED"

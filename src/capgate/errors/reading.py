@@ -6,11 +6,15 @@ Nothing here decides what an error means or what may be shown.
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import Any, Final, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from capgate.errors.codes import Effect, ErrorCode, FailureStage
 from capgate.errors.error import CapabilityError, Record, rebuild
 from capgate.errors.foreign import contained
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _NONE: Final = type(None)
 # One entry for each field of Record but `details`, which is checked where it is copied.
@@ -32,6 +36,10 @@ _TYPES: Final[tuple[tuple[type, ...], ...]] = (
 _read_mro: Final = vars(type)["__mro__"].__get__
 _read_vars: Final = vars(type)["__dict__"].__get__
 _read_record: Final = vars(CapabilityError)["_record"].__get__
+_record_of_own: Final = attrgetter("_record")
+_write_record: Final = vars(CapabilityError)["_record"].__set__
+_new: Final[Callable[[type[Record], tuple[object, ...]], Record]] = vars(tuple)["__new__"]
+_new_error: Final = Exception.__new__
 _OWN: Final = frozenset(
     {
         *(name for name in vars(CapabilityError) if not name.startswith("__")),
@@ -114,26 +122,17 @@ def seal(error: CapabilityError, execution_id: str, effect: Effect) -> Capabilit
 
     The one change in place: a refusal is on the hot path. What others may hold is stamped.
     """
-    r: Record = _read_record(error)
-    sealed = Record(
-        r.code,
-        r.public_message,
-        r.stage,
-        r.retryable,
-        r.exposed,
-        r.reason,
-        effect,
-        execution_id,
-        r.approval_id,
-        r.public_details,
-        r.details_dropped,
-        r.details,
-    )
-    object.__setattr__(error, "_record", sealed)
+    r: Record = _record_of_own(error)
+    _write_record(error, _new(Record, r[:6] + (effect, execution_id) + r[8:]))  # noqa: RUF005  on the path of every refusal
     return error
 
 
-_PLAIN: Final = {code: cast("Record", _read_record(CapabilityError(code))) for code in ErrorCode}
+def _plain(code: ErrorCode) -> tuple[Record, str]:
+    error = CapabilityError(code)
+    return _read_record(error), str(error)
+
+
+_PLAIN: Final = {code: _plain(code) for code in ErrorCode}
 
 
 def refusal(
@@ -144,10 +143,16 @@ def refusal(
     reason: str | None = None,
 ) -> CapabilityError:
     """Return an error with the table's values, made fast: for capgate's own refusals."""
-    record = _PLAIN[code]
+    record, text = _PLAIN[code]
     if message is not None or reason is not None:
-        record = record._replace(public_message=message or record.public_message, reason=reason)
-    error = rebuild(CapabilityError, record)
+        known, shown, stage, retryable, exposed, *rest = record
+        shown = message or shown
+        rest[0] = reason
+        record = _new(Record, (known, shown, stage, retryable, exposed, *rest))
+        text = f"{code._value_}: {shown}"
+    # Past the constructor, which checks what authors say.
+    error = _new_error(CapabilityError, text)
+    _write_record(error, record)
     if cause is not None:
         error.__cause__ = cause
     return error

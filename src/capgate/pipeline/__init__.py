@@ -5,6 +5,7 @@ from __future__ import annotations
 from capgate.pipeline.approval import Approval
 from capgate.pipeline.authentication import Authentication
 from capgate.pipeline.authorization import Authorization
+from capgate.pipeline.binding import plan_for, plan_refusal
 from capgate.pipeline.discovery import Discovery, refuse_as
 from capgate.pipeline.enrolled import Enrolled
 from capgate.pipeline.evidence import Evidence, frozen
@@ -13,7 +14,7 @@ from capgate.pipeline.identity import authenticated, capture_claimed, identify
 from capgate.pipeline.input_validation import InputValidation
 from capgate.pipeline.output_validation import OutputValidation
 from capgate.pipeline.pipeline import Pipeline
-from capgate.pipeline.plan import Plan, plan_for, plan_refusal
+from capgate.pipeline.plan import Plan
 from capgate.pipeline.policy import Policy
 from capgate.pipeline.retrying import full_jitter
 from capgate.pipeline.runtime import Authenticate, Runtime

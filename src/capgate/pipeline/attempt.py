@@ -99,7 +99,7 @@ class Attempt:
             call.running = False
         # Where nothing around it could have been cancelled there is no need to ask the back end.
         if (raised is None and call.cause is None and call.guard is None) and (
-            (not enclosed and not task.cancelling()) or not watch.native(task, call.baseline)
+            (not enclosed and not call.task.cancelling()) or not watch.native(task, call.baseline)
         ):
             now = watch.now
             call.late = now() >= call.deadline

@@ -15,8 +15,6 @@ from capgate.pipeline.stage import CoreRun, CoreStage, CoreStep, Skip
 from capgate.policies import PolicyBatch, Ruling, Verdict, in_phase
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from capgate.call import Call
     from capgate.capability import CapabilityView
     from capgate.pipeline.enrolled import Enrolled
@@ -87,7 +85,7 @@ def concealed(call: Call, denial: str, cause: BaseException | None = None) -> Ca
 def refuse_as(denial: str) -> CoreRun:
     """Return the step of a plan that refuses: nothing is known, or nothing is exposed, here."""
 
-    def refuse(call: Call) -> Awaitable[None] | None:
-        raise concealed(call, denial)
+    def refuse(call: Call) -> CapabilityError:
+        return concealed(call, denial)
 
     return refuse

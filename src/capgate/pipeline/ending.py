@@ -86,7 +86,7 @@ class Ending:
         if raised is not None:
             call.raised = None
             if type(raised) is CapabilityError and call.step.core and not call.native():
-                return self._refused(call, raised)
+                return self.refuse(call, raised)
             return self._interrupted(call, raised)
         call.effect = self._done
         noted = None
@@ -147,7 +147,7 @@ class Ending:
         await self._finish(call, noted)
 
     async def _concluded(self, call: Call, error: CapabilityError) -> None:
-        concluding = self._refused(call, error)
+        concluding = self.refuse(call, error)
         if concluding is not None:
             await concluding
 
@@ -209,7 +209,7 @@ class Ending:
         untouched = call.harmless or call.deadline == inf
         return Effect.NONE if untouched and not call.doubt else Effect.UNKNOWN
 
-    def _refused(self, call: Call, error: CapabilityError) -> Awaitable[None] | None:
+    def refuse(self, call: Call, error: CapabilityError) -> Awaitable[None] | None:
         """Record a failure that was made for this call; awaitable as `conclude`."""
         noted = self._record(call, error)
         if noted is None and call.claim_key is None and call.settling is None:
@@ -233,11 +233,12 @@ class Ending:
     def _tell_failure(
         self, call: Call, error: CapabilityError, *, native: bool
     ) -> Awaitable[None] | None:
+        tell = self._tell
         if error.code in _STOPPED:
-            return self._tell("capability.cancelled", call, cancelled_data(call, native=native))
+            return tell("capability.cancelled", call, cancelled_data(call, native=native))
         if call.denial is not None and not call.entered:
-            return self._tell("capability.denied", call, denied_data(call, error))
-        return self._tell("capability.failed", call, failed_data(call, error))
+            return tell("capability.denied", call, denied_data(call, error))
+        return tell("capability.failed", call, failed_data(call, error))
 
     async def _exit(self, call: Call, raised: BaseException) -> None:
         call.rest()

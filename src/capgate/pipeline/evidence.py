@@ -26,7 +26,7 @@ Emit: TypeAlias = "Callable[[AuditEvent], Awaitable[None] | None]"
 NO_DATA: Final[Mapping[str, JSON]] = MappingProxyType({})
 FIRST: Final[Mapping[str, JSON]] = MappingProxyType({"attempt": 1})
 """The data of `capability.started`, where no approval came before."""
-_new: Final = tuple.__new__
+_new: Final[Callable[[type[AuditEvent], tuple[object, ...]], AuditEvent]] = vars(tuple)["__new__"]
 
 
 class Evidence:

@@ -108,7 +108,9 @@ class _Executing:
         if not isinstance(ruling, Ruling):
             ruling = await ruling
         before = call.requirements
-        take_ruling(call, ruling, self._runtime)
+        refused = take_ruling(call, ruling, self._runtime)
+        if refused is not None:
+            raise refused
         asked = (requirement_of(decision) for decision in call.requirements[len(before) :])
         granted = call.approval
         missing = tuple(each for each in asked if granted is None or not covers(granted, each))

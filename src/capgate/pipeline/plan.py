@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-from capgate.call import Interrupted, Invocation, attach, bounded, stopped
-from capgate.capability import FrozenDict
+from capgate.call import Interrupted, attach, stopped
 from capgate.errors import JSON, CapabilityError, ErrorCode
 from capgate.pipeline.discovery import Discovery, concealed
-from capgate.pipeline.ending import Ending
 from capgate.pipeline.evidence import NO_DATA, frozen
 from capgate.pipeline.execution import Execution
 from capgate.pipeline.settling import call_back
-from capgate.pipeline.stage import Bound, CoreStage, Skip, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from capgate.call import Call, CallGuard, InputForm
     from capgate.capability import CapabilityView
+    from capgate.pipeline.ending import Ending
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
-    from capgate.pipeline.stage import CoreRun, Run
+    from capgate.pipeline.stage import Bound
 
 
 T = TypeVar("T")
 
-_LINES: Final = 256
 
-
-class _Line(NamedTuple):
+class Line(NamedTuple):
     """One stage as bound: what runs on a fresh call, what on resume, what `describe` says."""
 
     fresh: Bound | None
@@ -47,6 +42,7 @@ class Plan:
         "_ending",
         "_fresh",
         "_note",
+        "_refuse",
         "_requested",
         "_resumed",
         "_runtime",
@@ -68,8 +64,8 @@ class Plan:
 
     def __init__(
         self,
-        lines: Iterable[_Line],
-        after: Iterable[_Line],
+        lines: Iterable[Line],
+        after: Iterable[Line],
         ending: Ending,
         *,
         runtime: Runtime,
@@ -81,7 +77,8 @@ class Plan:
         self._fresh = tuple(line.fresh for line in before if line.fresh is not None)
         self._resumed = tuple(line.resumed for line in before if line.resumed is not None)
         self._after = tuple(line.fresh for line in behind if line.fresh is not None)
-        self._straight = tuple((step, step.run) for step in self._fresh + self._after)
+        every = self._fresh + self._after
+        self._straight = tuple((step, step.run) for step in every if not step.seldom)
         # The step in whose name a call is refused that has no dependencies.
         judges = (step for step in self._fresh if step.stage == Discovery.name)
         self._unprepared = next(judges, self._fresh[-1])
@@ -91,6 +88,7 @@ class Plan:
         self._runtime = runtime
         self._ending = ending
         self._conclude = ending.conclude
+        self._refuse = ending.refuse
         self._telling = runtime.evidence.active
         self._note = runtime.evidence.note
         self.view = view = None if capability is None else capability.view
@@ -101,10 +99,10 @@ class Plan:
         )
 
     async def carry(self, call: Call, end: Callable[[Call], T]) -> T:
-        """Run `call` to its one end: its record then holds an output, an error or an approval.
+        """Run a call with nothing unusual about it to its one end.
 
         Returns:
-            What `end` makes of the record.
+            What `end` makes of the record, which holds an output, an error or an approval.
 
         Raises:
             BaseException: Only a native cancellation or an exit of the process, after the event;
@@ -114,32 +112,56 @@ class Plan:
         live = self._runtime.live
         live.add(call)
         step: Bound | None = None
+        refused: CapabilityError | None = None
         try:
             try:
                 if self._telling:
-                    data = self._claim(call) if call.unusual else self._requested
                     note = self._note
-                    noted = note("capability.requested", call, data)
+                    noted = note("capability.requested", call, self._requested)
                     if noted is not None:
                         await call.watch.shielded(noted)
-                if call.unusual:
-                    await self._carry_guarded(call)
-                else:
-                    for step, run in self._straight:
-                        pending = run(call)
-                        if pending is not None:
-                            await pending
+                for step, run in self._straight:  # noqa: B007  the handler below needs it
+                    answer = run(call)
+                    if answer is not None:
+                        if isinstance(answer, CapabilityError):
+                            refused = answer
+                            break
+                        await answer
             except BaseException as raised:  # judged by the ending, which nothing gets around
                 call.raised, call.step = raised, step
             conclude = self._conclude
-            concluding = conclude(call)
+            concluding = conclude(call) if refused is None else self._refuse(call, refused)
             if concluding is not None:
                 await concluding
         finally:
             live.discard(call)
         return end(call)
 
-    async def _carry_guarded(self, call: Call) -> None:
+    async def carry_guarded(self, call: Call, end: Callable[[Call], T]) -> T:
+        """Run any other call: one with limits of its own, resumed, nested, or with deps to make.
+
+        Returns and raises as `carry`.
+        """
+        attach(call)
+        live = self._runtime.live
+        live.add(call)
+        try:
+            try:
+                if self._telling:
+                    noted = self._note("capability.requested", call, self._claim(call))
+                    if noted is not None:
+                        await call.watch.shielded(noted)
+                await self._run_guarded(call)
+            except BaseException as raised:  # judged by the ending
+                call.raised = raised
+            concluding = self._conclude(call)
+            if concluding is not None:
+                await concluding
+        finally:
+            live.discard(call)
+        return end(call)
+
+    async def _run_guarded(self, call: Call) -> None:
         """Run the steps up to the handler inside the call's own scope, the others after it."""
         guard = call.guard
         try:
@@ -207,9 +229,11 @@ class Plan:
             if call.guard is not None and not call.returned and stopped(call):
                 raise Interrupted
             for step in steps:
-                pending = step.run(call)
-                if pending is not None:
-                    await pending
+                answer = step.run(call)
+                if isinstance(answer, CapabilityError):
+                    raise answer
+                if answer is not None:
+                    await answer
         except BaseException as raised:  # judged by the ending, after the scope is left
             call.raised, call.step = raised, step
 
@@ -230,74 +254,3 @@ class Plan:
         if call.raised is not None:
             verdicts.append((last.stage, *self._ending.verdict(call)))
         return verdicts
-
-
-def plan_for(stages: Iterable[Stage], capability: Enrolled, runtime: Runtime) -> Plan:
-    """Bind every stage to `capability`."""
-    before: list[_Line] = []
-    after: list[_Line] = []
-    place = before
-    for stage in stages:
-        place.append(_bind(stage, capability, runtime))
-        if isinstance(stage, Execution):
-            place = after
-    ending = Ending(runtime, capability)
-    return Plan(before, after, ending, runtime=runtime, capability=capability)
-
-
-def plan_refusal(
-    refuse: CoreRun, stage: Stage, runtime: Runtime, *, known: Enrolled | None = None
-) -> Plan:
-    """Return the plan of what is unknown or not exposed: it looks the same from outside."""
-    step = Bound(stage.name, stage.failure_stage, refuse, core=True)
-    line = _Line(step, step, _line(stage.name, "refuses"))
-    return Plan((line,), (), Ending(runtime, None), runtime=runtime, capability=known, refuses=True)
-
-
-def _bind(stage: Stage, capability: Enrolled, runtime: Runtime) -> _Line:
-    if isinstance(stage, CoreStage):
-        return _bind_core(stage, capability, runtime)
-    step = cast("object", stage.bind(capability.view))
-    if not isinstance(step, Step | Skip):
-        raise TypeError(f"stage {stage.name!r}: bind() must return a Step or a Skip")
-    said = cast("object", step.reason if isinstance(step, Skip) else step.detail)
-    if not isinstance(said, str):
-        raise TypeError(f"stage {stage.name!r}: what bind() says of its step must be a str")
-    if isinstance(step, Skip):
-        return _skipped(stage, step)
-    run = _shown(step.run, runtime.policy_timeout)
-    bound = Bound(stage.name, stage.failure_stage, run, core=False)
-    line = _line(stage.name, step.detail or "custom")
-    return _Line(bound, bound if stage.on_resume else None, line)
-
-
-def _bind_core(stage: CoreStage, capability: Enrolled, runtime: Runtime) -> _Line:
-    step = stage.prepare(capability, runtime)
-    if isinstance(step, Skip):
-        return _skipped(stage, step)
-    name, tag = stage.name, stage.failure_stage
-    return _Line(
-        None if step.run is None else Bound(name, tag, step.run, core=True),
-        None if step.resumed is None else Bound(name, tag, step.resumed, core=True),
-        _line(name, step.detail),
-    )
-
-
-def _skipped(stage: Stage, skip: Skip) -> _Line:
-    return _Line(None, None, _line(stage.name, skip.reason, runs=False))
-
-
-def _shown(run: Run, seconds: float) -> CoreRun:
-    """Give a custom step its read-only view, and bound it in time if it is async."""
-
-    def shown(call: Call) -> Awaitable[None] | None:
-        pending = run(Invocation(call))
-        return None if pending is None else bounded(pending, seconds, call)
-
-    return shown
-
-
-@functools.lru_cache(maxsize=_LINES)  # most capabilities share most of their lines
-def _line(stage: str, detail: str, *, runs: bool = True) -> Mapping[str, JSON]:
-    """Return what `describe` says of a stage: data that can be copied and not changed."""
-    return FrozenDict({"stage": stage, "runs": runs, "detail": detail})

@@ -32,7 +32,8 @@ class Policy(CoreStage):
         )
         ruling = _Ruling(batch, capability.view, runtime)
         if not batch:
-            return CoreStep(ruling.claim, None, "no policy; idempotency key if one is given")
+            detail = "no policy; idempotency key if one is given"
+            return CoreStep(ruling.claim, None, detail, seldom=True)
         return CoreStep(ruling.run, None, f"policies: {', '.join(batch.names)}; idempotency key")
 
 
@@ -47,29 +48,34 @@ class _Ruling:
         self._runtime = runtime
         self._unserved = FailureStage.APPROVAL in runtime.removed
 
-    def run(self, call: Call) -> Awaitable[None] | None:
+    def run(self, call: Call) -> Awaitable[None] | CapabilityError | None:
         ask, clear = self._ask, self._clear
         ruling = ask(call, self._view)
         if ruling is clear:
             call.decisions += self._allowed
         elif type(ruling) is Ruling:
-            self._take(call, ruling)
+            refused = self._take(call, ruling)
+            if refused is not None:
+                return refused
         else:
             return self._run_on(call, ruling)
-        return None if call.request.idempotency_key is None else self.claim(call)
+        return self.claim(call) if call.request.idempotency_key is not None else None
 
     async def _run_on(self, call: Call, pending: Awaitable[Ruling]) -> None:
-        self._take(call, await pending)
+        refused = self._take(call, await pending)
+        if refused is not None:
+            raise refused
         claiming = self.claim(call)
         if claiming is not None:
             await claiming
 
-    def _take(self, call: Call, ruling: Ruling) -> None:
-        take_ruling(call, ruling, self._runtime)
-        if call.requirements and self._unserved:
+    def _take(self, call: Call, ruling: Ruling) -> CapabilityError | None:
+        refused = take_ruling(call, ruling, self._runtime)
+        if refused is None and call.requirements and self._unserved:
             # Nobody in this pipeline would ask for it.
             call.denial = "policy-failed"
-            raise refusal(ErrorCode.POLICY_FAILED, reason="the pipeline has no approval stage")
+            return refusal(ErrorCode.POLICY_FAILED, reason="the pipeline has no approval stage")
+        return refused
 
     def claim(self, call: Call) -> Awaitable[None] | None:
         if call.request.idempotency_key is None or call.dry_run:
@@ -77,13 +83,12 @@ class _Ruling:
         return claim(call, self._runtime)
 
 
-def take_ruling(call: Call, ruling: Ruling, runtime: Runtime) -> None:
-    """Put a ruling on record, report every policy that broke, and refuse where it refuses.
+def take_ruling(call: Call, ruling: Ruling, runtime: Runtime) -> CapabilityError | None:
+    """Put a ruling on record and report every policy that broke.
 
-    What needs approval is left to its stage.
-
-    Raises:
-        CapabilityError: At stage policy, whatever the phase.
+    Returns:
+        The refusal where it refuses, at stage policy, whatever the phase; what needs approval is
+        left to its stage.
     """
     call.decisions += ruling.records
     if ruling.broken:
@@ -93,7 +98,8 @@ def take_ruling(call: Call, ruling: Ruling, runtime: Runtime) -> None:
     if ruling.verdict is Verdict.REQUIRE_APPROVAL:
         call.requirements += ruling.requirements
     elif ruling.verdict is not Verdict.ALLOW:
-        raise _refusal(call, ruling)
+        return _refusal(call, ruling)
+    return None
 
 
 def report_broken(

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
     from capgate.call import Call, Invocation
     from capgate.capability import CapabilityView
+    from capgate.errors import CapabilityError
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
 
 Run: TypeAlias = "Callable[[Invocation], Awaitable[None] | None]"
-CoreRun: TypeAlias = "Callable[[Call], Awaitable[None] | None]"
+CoreRun: TypeAlias = "Callable[[Call], Awaitable[None] | CapabilityError | None]"
+"""Raises to refuse; or returns the refusal, which costs no traceback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +72,14 @@ class Stage:
 class CoreStep(NamedTuple):
     """A default stage's step: it may write the record.
 
-    `resumed` is what runs on resume: None for nothing.
+    `resumed` is what runs on resume: None for nothing. `seldom` says that `run` has nothing to do
+    for a call that claims no more than an input, an actor and deps.
     """
 
     run: CoreRun | None
     resumed: CoreRun | None
     detail: str = ""
+    seldom: bool = False
 
 
 class CoreStage(Stage):
@@ -97,3 +101,4 @@ class Bound(NamedTuple):
     failure_stage: FailureStage
     run: CoreRun
     core: bool
+    seldom: bool = False

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 def _ended(call: Call, data: dict[str, JSON]) -> Mapping[str, JSON]:
     """Add what every terminal event has, and freeze the data."""
+    now = call.watch.now
     data["policy_decisions"] = call.decisions
     # Milliseconds since entry.
-    data["duration_ms"] = (call.watch.now() - call.started_at) * 1000.0
+    data["duration_ms"] = (now() - call.started_at) * 1000.0
     if call.overrun:
         data["cleanup_overrun"] = True
     if call.replayed:
@@ -39,7 +40,7 @@ def completed_data(call: Call) -> Mapping[str, JSON]:
 
 def denied_data(call: Call, error: CapabilityError) -> Mapping[str, JSON]:
     """Return the data of `capability.denied`: the true reason beside what the outside saw."""
-    public = error.code.value if error.exposed else "INTERNAL_ERROR"
+    public = error.code._value_ if error.exposed else "INTERNAL_ERROR"
     data: dict[str, JSON] = {"reason": call.denial, "public_code": public}
     if call.deny_reason is not None:
         data["policy_reason"] = call.deny_reason

@@ -54,6 +54,9 @@ class Decision(NamedTuple):
 
 
 ALLOW: Final = Decision(Verdict.ALLOW)
+_DENIED: Final = Verdict.DENY
+_ASKED: Final = Verdict.REQUIRE_APPROVAL
+_FIELDS: Final = len(Decision._fields)
 _HIDE: Final = Decision(Verdict.HIDE)
 
 
@@ -78,9 +81,11 @@ def deny(message: str | None = None, *, reason: str | None = None) -> Decision:
     Raises:
         TypeError: Not text.
     """
-    _check_text("deny message", message)
-    _check_text("deny reason", reason)
-    return Decision(Verdict.DENY, message, reason)
+    if message is not None:
+        _check_text("deny message", message)
+    if reason is not None:
+        _check_text("deny reason", reason)
+    return Decision(_DENIED, message, reason)
 
 
 def hide() -> Decision:
@@ -116,21 +121,20 @@ def require_approval(
     return decision
 
 
-def problem_of(decision: Decision) -> str | None:
+def problem_of(parts: tuple[object, ...]) -> str | None:
     """Return what is wrong with a decision, None when it is well formed."""
-    parts = cast("tuple[object, ...]", decision)
-    if len(parts) != len(Decision._fields):
+    if len(parts) != _FIELDS:
         return "it lacks fields"
-    verdict, *texts = parts[:4]
+    verdict = parts[0]
     if type(verdict) is not Verdict or verdict not in _ANSWERS:
         return "the verdict must be hide, deny, require-approval or allow"
-    for text in texts:
+    for text in parts[1:4]:
         if text is not None and not isinstance(text, str):
             return "message, reason and type must be a str or None"
     metadata = parts[-1]
     if metadata is not _NO_METADATA and not isinstance(metadata, Mapping):
         return "metadata must be a mapping"
-    return _approval_problem(decision) if verdict is Verdict.REQUIRE_APPROVAL else None
+    return _approval_problem(cast("Decision", parts)) if verdict is _ASKED else None
 
 
 def captured(decision: Decision) -> Decision:
@@ -163,5 +167,5 @@ def _approval_problem(decision: Decision) -> str | None:
 
 
 def _check_text(what: str, value: object) -> None:
-    if value is not None and not isinstance(value, str):
+    if not isinstance(value, str):
         raise TypeError(f"{what} must be a str or None, got {type(value).__name__}")

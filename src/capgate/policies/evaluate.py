@@ -27,6 +27,7 @@ Record = Mapping[str, JSON]
 _ORDER: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _ALLOWED, _BROKEN, _UNASKED = Verdict.ALLOW, Verdict.ERROR, Verdict.NOT_EVALUATED
 _ASKED: Final = Verdict.REQUIRE_APPROVAL
+_DENIED: Final = Verdict.DENY
 
 
 @final
@@ -141,12 +142,16 @@ class PolicyBatch:
         decision: Decision | None = ALLOW
         records: list[Record] = []
         for known, answer in zip(self._records, answers, strict=False):
+            if answer is ALLOW:
+                records.append(known[_ALLOWED])
+                continue
             verdict = _BROKEN if answer is None else answer.verdict
             if _ORDER[verdict] < _ORDER[strictest]:
                 strictest, decision = verdict, answer
             record = known[verdict]
             records.append(record if answer is None else _detailed(record, answer))
-        records += [known[_UNASKED] for known in self._records[len(answers) :]]
+        if len(answers) < len(self._records):
+            records += [known[_UNASKED] for known in self._records[len(answers) :]]
         asked = asking.requirements() if strictest is _ASKED else ()
         return Ruling(strictest, decision, tuple(records), asked, asking.broken)
 
@@ -162,7 +167,7 @@ def _detailed(record: Record, decision: Decision) -> Record:
     told: dict[str, JSON] = dict(record)
     if decision.metadata:
         told["metadata"] = decision.metadata
-    if decision.verdict is Verdict.DENY and decision.reason is not None:
+    if decision.verdict is _DENIED and decision.reason is not None:
         told["reason"] = decision.reason
     return MappingProxyType(told)
 
