@@ -78,7 +78,7 @@ class Plan:
         self._resumed = tuple(line.resumed for line in before if line.resumed is not None)
         self._after = tuple(line.fresh for line in behind if line.fresh is not None)
         every = self._fresh + self._after
-        self._straight = tuple((step, step.run) for step in every if not step.seldom)
+        self._straight = tuple(step for step in every if not step.seldom)
         # The step in whose name a call is refused that has no dependencies.
         judges = (step for step in self._fresh if step.stage == Discovery.name)
         self._unprepared = next(judges, self._fresh[-1])
@@ -120,7 +120,8 @@ class Plan:
                     noted = note("capability.requested", call, self._requested)
                     if noted is not None:
                         await call.watch.shielded(noted)
-                for step, run in self._straight:  # noqa: B007  the handler below needs it
+                for step in self._straight:
+                    run = step.run
                     answer = run(call)
                     if answer is not None:
                         if isinstance(answer, CapabilityError):

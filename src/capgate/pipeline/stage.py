@@ -94,7 +94,8 @@ class CoreStage(Stage):
         raise TypeError(f"{self.name}: a default stage is bound by the engine")
 
 
-class Bound(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Bound:
     """A step in its place in a plan."""
 
     stage: str
