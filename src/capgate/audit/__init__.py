@@ -5,7 +5,7 @@ The only door of this room for other rooms; no logic here.
 
 from __future__ import annotations
 
-from capgate.audit.chain import ChainedAudit, DurableSink
+from capgate.audit.chain import ChainedAudit, DurableSink, Head, link
 from capgate.audit.delivery import AuditFailure, Auditor
 from capgate.audit.event import AuditEvent, freeze
 from capgate.audit.jsonl import JsonlAudit
@@ -28,7 +28,9 @@ __all__ = [
     # The hash chain
     "ChainedAudit",
     "DurableSink",
+    "Head",
     "Tail",
+    "link",
     "verify_chain",
     "VerifyReport",
     # Delivery

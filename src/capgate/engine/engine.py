@@ -22,7 +22,7 @@ from capgate.engine.enrolment import Enrolment
 from capgate.engine.parts import EngineParts
 from capgate.engine.registry import Registry
 from capgate.engine.resuming import Resuming
-from capgate.engine.settings import Settings
+from capgate.engine.settings import Settings, close_store, open_store
 from capgate.engine.texts import plain
 from capgate.engine.view import EngineView
 from capgate.pipeline import Pipeline
@@ -249,13 +249,15 @@ class Engine(Calls[DepsT]):
         return blocking(self)
 
     async def __aenter__(self) -> Self:
-        """Start the background work: no more registration, audit delivery off the hot path.
+        """Open the store and start the background work; nothing is registered any more.
 
         Raises:
             RuntimeError: The engine has been entered or closed before.
+            Exception: Whatever opening the store raised.
         """
         if self._background is not None or self._live.closing:
             raise RuntimeError(f"engine {self.name!r} has been entered already")
+        await open_store(self._parts.settings.store)
         self._enrolment.closed = True
         self._background = Background()
         await self._background.start(self._auditor.run)
@@ -276,7 +278,7 @@ class Engine(Calls[DepsT]):
                 await self._background.stop()
 
     async def aclose(self, *, grace: float = 10.0) -> DrainReport:
-        """Refuse new calls, wait, cancel, drain the audit.
+        """Refuse new calls, wait, cancel, drain the audit, close the store.
 
         Args:
             grace: Seconds that calls under way may go on before they are cancelled.
@@ -288,6 +290,7 @@ class Engine(Calls[DepsT]):
         report = await self._live.drain(grace, self._runtime.cleanup_grace)
         self.drained = self.drained or report
         await self._auditor.drain(self._auditor.timeout)
+        await close_store(self._parts.settings.store)
         return report
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from capgate.approvals import ApprovalConfig, ApprovalStore, RuleBook
 from capgate.audit import AuditConfig
@@ -29,6 +29,31 @@ class Store(Protocol):
     approvals: ApprovalStore
     audit: AuditSink
     idempotency: IdempotencyStore
+
+
+@runtime_checkable
+class Openable(Protocol):
+    """A store that is opened and closed with its engine."""
+
+    async def open(self) -> None:
+        """Make it ready; safe to repeat."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of everything; safe to repeat."""
+        ...
+
+
+async def open_store(store: object) -> None:
+    """Open a store that can be opened."""
+    if isinstance(store, Openable):
+        await store.open()
+
+
+async def close_store(store: object) -> None:
+    """Close a store that can be closed."""
+    if isinstance(store, Openable):
+        await store.aclose()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

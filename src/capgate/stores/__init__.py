@@ -1,0 +1,26 @@
+"""Stores in a database: approvals, audit and idempotency that survive the process. The only door.
+
+Here: SQLite, with the standard library's driver. Not here: what a store must do, which the rooms
+`approvals`, `idempotency` and `audit` say.
+"""
+
+from __future__ import annotations
+
+from capgate.stores.approvals import SqlApprovals
+from capgate.stores.audit import SqlAudit
+from capgate.stores.idempotency import SqlIdempotency
+from capgate.stores.schema import SchemaStatus, migrate, status
+from capgate.stores.store import Store
+
+__all__ = [
+    # One database for all three
+    "Store",
+    # One each
+    "SqlApprovals",
+    "SqlAudit",
+    "SqlIdempotency",
+    # The schema
+    "SchemaStatus",
+    "migrate",
+    "status",
+]

@@ -1,0 +1,216 @@
+"""Approvals in a database: each change is one compare-and-set, the answer read in its transaction.
+
+What a change means, and what refuses it, is in `capgate.approvals`; here is how it is kept.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+from capgate.approvals import (
+    ApprovalDecision,
+    ApprovalRecord,
+    ApprovalStatus,
+    consumed,
+    decided,
+    released,
+    withdrawn,
+)
+from capgate.errors import CapabilityError, ErrorCode
+from capgate.stores.rows import approval_row, decision_row, read_records
+from capgate.stores.sqlite import Sqlite, database_of
+from capgate.stores.text import storable, ticks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+_CREATE: Final = """
+    INSERT INTO capgate_approvals
+        (id, capability_id, actor_id, status, expires_at, quorum, consumed_by, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+_DECIDE: Final = """
+    INSERT INTO capgate_decisions (approval_id, place, approver, approved, body)
+    SELECT id, (SELECT count(*) FROM capgate_decisions WHERE approval_id = id), ?, ?, ?
+    FROM capgate_approvals WHERE id = ? AND status = 'pending' AND expires_at > ?
+    ON CONFLICT DO NOTHING"""
+_APPROVE: Final = """
+    UPDATE capgate_approvals SET status = 'approved'
+    WHERE id = ? AND quorum <= (
+        SELECT count(*) FROM capgate_decisions WHERE approval_id = id AND approved = 1)"""
+_REJECT: Final = "UPDATE capgate_approvals SET status = 'rejected' WHERE id = ?"
+_CONSUME: Final = """
+    UPDATE capgate_approvals SET status = 'consumed', consumed_by = ?
+    WHERE id = ? AND status = 'approved' AND expires_at > ?"""
+_RELEASE: Final = """
+    UPDATE capgate_approvals SET status = 'approved', consumed_by = NULL
+    WHERE id = ? AND status = 'consumed' AND consumed_by = ?"""
+_WITHDRAW: Final = """
+    UPDATE capgate_approvals SET status = 'cancelled'
+    WHERE id = ? AND status = 'pending' AND expires_at > ?"""
+_EXPIRE: Final = """
+    UPDATE capgate_approvals SET status = 'expired'
+    WHERE status IN ('pending', 'approved') AND expires_at <= ?"""
+_FIND: Final = """
+    WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR capability_id = ?2)
+      AND (?3 IS NULL OR actor_id = ?3)
+      AND (?4 IS NULL OR seq > (SELECT seq FROM capgate_approvals WHERE id = ?4))
+    ORDER BY seq LIMIT ?5"""
+
+
+class SqlApprovals:
+    """An `ApprovalStore` in a database, safe for any number of tasks, threads and processes.
+
+    Args:
+        database: `sqlite:///FILE`, or a database that other stores use too.
+
+    Raises:
+        ConfigurationError: Not a store's URL.
+    """
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: str | Sqlite) -> None:
+        """See the class."""
+        self._database = database_of(database)
+
+    @property
+    def durable(self) -> bool:
+        """Return True: the records outlive the process."""
+        return True
+
+    async def aclose(self) -> None:
+        """Close the database, and every other store on it."""
+        await self._database.aclose()
+
+    async def create(self, record: ApprovalRecord, /) -> None:
+        """See `ApprovalStore.create`."""
+        row = approval_row(record)
+
+        def insert(db: sqlite3.Connection) -> bool:
+            try:
+                db.execute(_CREATE, row)
+            except sqlite3.IntegrityError:
+                return False
+            return True
+
+        if not await self._database.transact(insert):
+            raise ValueError("this approval id is taken")
+
+    async def get(self, approval_id: str, /) -> ApprovalRecord | None:
+        """See `ApprovalStore.get`."""
+        if not storable(approval_id):
+            return None
+        return await self._database.transact(lambda db: _get(db, approval_id))
+
+    async def decide(
+        self, approval_id: str, /, decision: ApprovalDecision, now: datetime
+    ) -> ApprovalRecord:
+        """See `ApprovalStore.decide`."""
+        row = decision_row(decision)
+        approve = _APPROVE if decision.approved else _REJECT
+
+        def change(db: sqlite3.Connection) -> bool:
+            if db.execute(_DECIDE, (*row, approval_id, ticks(now))).rowcount == 0:
+                return False
+            db.execute(approve, (approval_id,))
+            return True
+
+        return await self._change(
+            approval_id, change, lambda record: decided(record, decision, now)
+        )
+
+    async def consume(
+        self, approval_id: str, /, execution_id: str, now: datetime
+    ) -> ApprovalRecord:
+        """See `ApprovalStore.consume`."""
+        return await self._set(
+            _CONSUME,
+            (execution_id, approval_id, ticks(now)),
+            approval_id,
+            lambda record: consumed(record, execution_id, now),
+        )
+
+    async def release(self, approval_id: str, /, execution_id: str) -> ApprovalRecord:
+        """See `ApprovalStore.release`."""
+        return await self._set(
+            _RELEASE,
+            (approval_id, execution_id),
+            approval_id,
+            lambda record: released(record, execution_id),
+        )
+
+    async def withdraw(self, approval_id: str, /, now: datetime) -> ApprovalRecord:
+        """See `ApprovalStore.withdraw`."""
+        return await self._set(
+            _WITHDRAW,
+            (approval_id, ticks(now)),
+            approval_id,
+            lambda record: withdrawn(record, now),
+        )
+
+    async def find(
+        self,
+        status: ApprovalStatus | None = None,
+        capability_id: str | None = None,
+        actor_id: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Sequence[ApprovalRecord]:
+        """See `ApprovalStore.find`."""
+        if limit < 1:
+            raise ValueError("limit must be at least 1")
+        wanted = (None if status is None else status.value, capability_id, actor_id, after)
+        if not all(text is None or storable(text) for text in wanted):
+            return []
+        return await self._database.transact(
+            lambda db: read_records(db, _FIND, (*wanted, min(limit, 2**62)))
+        )
+
+    async def expire_due(self, now: datetime, /) -> int:
+        """See `ApprovalStore.expire_due`."""
+        return await self._database.transact(lambda db: db.execute(_EXPIRE, (ticks(now),)).rowcount)
+
+    async def _set(
+        self,
+        statement: str,
+        values: tuple[object, ...],
+        approval_id: str,
+        rule: Callable[[ApprovalRecord], ApprovalRecord],
+    ) -> ApprovalRecord:
+        def change(db: sqlite3.Connection) -> bool:
+            return db.execute(statement, values).rowcount == 1
+
+        return await self._change(approval_id, change, rule)
+
+    async def _change(
+        self,
+        approval_id: str,
+        change: Callable[[sqlite3.Connection], bool],
+        rule: Callable[[ApprovalRecord], ApprovalRecord],
+    ) -> ApprovalRecord:
+        """Make a change and return what the record became.
+
+        Raises:
+            CapabilityError: APPROVAL_NOT_FOUND, or what `rule` says of the record as it is.
+        """
+        if not storable(approval_id):
+            raise CapabilityError(ErrorCode.APPROVAL_NOT_FOUND)
+
+        def run(db: sqlite3.Connection) -> ApprovalRecord:
+            changed = change(db)
+            record = _get(db, approval_id)
+            if record is None:
+                raise CapabilityError(ErrorCode.APPROVAL_NOT_FOUND)
+            if not changed:
+                rule(record)
+                raise LookupError("the row and its record do not agree: it has been altered")
+            return record
+
+        return await self._database.transact(run)
+
+
+def _get(db: sqlite3.Connection, approval_id: str) -> ApprovalRecord | None:
+    found = read_records(db, "WHERE id = ?", (approval_id,))
+    return found[0] if found else None

@@ -1,0 +1,116 @@
+"""The audit in a database: one hash chain for each stream, whoever writes to it.
+
+How records are linked and verified is in `capgate.audit`; here is where they are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import anyio.to_thread
+
+from capgate.audit import Head, VerifyReport, link, verify_chain
+from capgate.stores.schema import BUSY_SECONDS
+from capgate.stores.sqlite import Sqlite, database_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from capgate.audit import AuditEvent
+    from capgate.errors import JSON
+
+_HEAD: Final = """
+    SELECT seq, hash FROM capgate_audit WHERE stream = ? ORDER BY seq DESC LIMIT 1"""
+_APPEND: Final = "INSERT INTO capgate_audit (stream, seq, hash, record) VALUES (?, ?, ?, ?)"
+_ALL: Final = "SELECT record FROM capgate_audit WHERE stream = ? ORDER BY seq"
+
+
+class _Entry:
+    """One record on its way into the chain."""
+
+    __slots__ = ("failure", "record")
+
+    def __init__(self, record: Mapping[str, JSON]) -> None:
+        self.record = record
+        self.failure: BaseException | None = None
+
+
+class SqlAudit:
+    """An audit sink that chains every event in a database, safe for several writers at once.
+
+    Events that wait while another is written are written together, in one commit.
+
+    Args:
+        database: `sqlite:///FILE`, or a database that other stores use too.
+        stream: The name of the chain; chains do not touch one another.
+
+    Raises:
+        ConfigurationError: Not a store's URL.
+    """
+
+    __slots__ = ("_database", "_stream", "_waiting")
+
+    def __init__(self, database: str | Sqlite, *, stream: str = "capgate") -> None:
+        """See the class."""
+        self._database = database_of(database)
+        self._stream = stream
+        # Filled by any event loop's thread, emptied by the database's.
+        self._waiting: deque[_Entry] = deque()
+
+    async def __call__(self, event: AuditEvent) -> None:
+        """Append `event` to the chain; when this returns, it is on the disk.
+
+        Raises:
+            sqlite3.Error: It was not written.
+        """
+        entry = _Entry(event.to_dict())
+        self._waiting.append(entry)
+        await self._database.submit(lambda: self._written(entry))
+
+    async def aclose(self) -> None:
+        """Close the database, and every other store on it."""
+        await self._database.aclose()
+
+    async def verify(self) -> VerifyReport:
+        """Check the whole chain, record by record, in constant memory; writers go on meanwhile.
+
+        Raises:
+            sqlite3.Error: The database cannot be read.
+        """
+        await self._database.open()
+        return await anyio.to_thread.run_sync(self._verified)
+
+    def _written(self, entry: _Entry) -> None:
+        """Write what waits, if it has not been written together with what came before."""
+        entries: list[_Entry] = []
+        while self._waiting:
+            entries.append(self._waiting.popleft())
+        if entries:
+            try:
+                self._database.write(lambda db: self._append(db, entries))
+            except BaseException as error:
+                for each in entries:
+                    each.failure = error
+        if entry.failure is not None:
+            raise entry.failure
+
+    def _append(self, db: sqlite3.Connection, entries: list[_Entry]) -> None:
+        found = db.execute(_HEAD, (self._stream,)).fetchone()
+        head = Head() if found is None else Head(*found)
+        for entry in entries:
+            linked = link(head, entry.record)
+            head = Head(linked["seq"], linked["hash"])
+            db.execute(_APPEND, (self._stream, head.seq, head.hash, json.dumps(linked)))
+
+    def _verified(self) -> VerifyReport:
+        # A connection of its own, which reads one state of the chain and holds up nobody.
+        uri = f"{self._database.file.absolute().as_uri()}?mode=ro"
+        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS)
+        try:
+            rows = connection.execute(_ALL, (self._stream,))
+            return verify_chain(record for (record,) in rows)
+        finally:
+            connection.close()

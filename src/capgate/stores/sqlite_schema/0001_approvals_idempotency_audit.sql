@@ -1,0 +1,52 @@
+-- Times are microseconds since 1970, UTC. What never changes stands in `body`, as JSON.
+
+CREATE TABLE capgate_approvals (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    capability_id TEXT NOT NULL,
+    actor_id TEXT NOT NULL,
+    status TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    quorum INTEGER NOT NULL,
+    consumed_by TEXT,
+    body TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX capgate_approvals_by_status ON capgate_approvals (status, seq);
+CREATE INDEX capgate_approvals_by_capability ON capgate_approvals (capability_id, seq);
+CREATE INDEX capgate_approvals_by_actor ON capgate_approvals (actor_id, seq);
+CREATE INDEX capgate_approvals_due ON capgate_approvals (expires_at)
+    WHERE status IN ('pending', 'approved');
+
+CREATE TABLE capgate_decisions (
+    approval_id TEXT NOT NULL REFERENCES capgate_approvals (id),
+    place INTEGER NOT NULL,
+    approver TEXT NOT NULL,
+    approved INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (approval_id, place)
+) STRICT;
+
+-- Nobody counts twice towards a quorum.
+CREATE UNIQUE INDEX capgate_decisions_once ON capgate_decisions (approval_id, approver)
+    WHERE approved = 1;
+
+CREATE TABLE capgate_idempotency (
+    key TEXT PRIMARY KEY,
+    input_hash TEXT NOT NULL,
+    execution_id TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    approval_id TEXT,
+    outcome TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX capgate_idempotency_due ON capgate_idempotency (expires_at);
+
+CREATE TABLE capgate_audit (
+    stream TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (stream, seq)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,58 @@
+"""How values stand in a database: JSON that loses nothing, and times as whole numbers."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from capgate.errors import JSON
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK: Final = timedelta(microseconds=1)
+_DIGITS: Final = 4_000
+"""Below the most digits that Python converts by default."""
+
+
+def dump(value: JSON) -> str:
+    """Return plain JSON as ASCII text that `load` reads back as it was.
+
+    Not the canonical form, in which 1.0 is 1: what comes back must be what went in.
+    """
+    if isinstance(value, dict):
+        members = cast("dict[str, JSON]", value).items()
+        return "{" + ",".join([f"{json.dumps(key)}:{dump(each)}" for key, each in members]) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join([dump(each) for each in cast("list[JSON]", value)]) + "]"
+    if type(value) is int and not -(10**_DIGITS) < value < 10**_DIGITS:
+        return str(Decimal(value))
+    return json.dumps(value)
+
+
+def load(text: str) -> JSON:
+    """Return what `dump` wrote.
+
+    Raises:
+        ValueError: Not JSON.
+    """
+    return json.loads(text, parse_int=_integer)
+
+
+def _integer(digits: str) -> int:
+    return int(digits) if len(digits) < _DIGITS else int(Decimal(digits))
+
+
+def ticks(moment: datetime) -> int:
+    """Return a time as microseconds since 1970."""
+    return (moment - _EPOCH) // _TICK
+
+
+def storable(text: str) -> bool:
+    """Tell whether a text can be asked for at all: one with a lone surrogate was never stored."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
