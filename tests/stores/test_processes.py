@@ -1,0 +1,114 @@
+"""Many processes on one database, and processes that die in the middle of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capgate.approvals import ApprovalStatus
+from capgate.errors import CapabilityError
+
+SCRIPT = Path(__file__).with_name("desk.py")
+SPEC = importlib.util.spec_from_file_location("desk", SCRIPT)
+DESK = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(DESK)
+
+POINTS = [
+    *(f"{step}-{side}" for step in ("create", "decide", "consume") for side in ("before", "after")),
+    "capability.approval_requested-before",
+    "capability.approved-before",
+    "capability.started-before",
+    "capability.started-after",
+    "handler",
+    "capability.completed-before",
+    "capability.completed-after",
+]
+UNASKED = {"create-before"}
+
+
+def command(*args):
+    """How the script is started with these arguments."""
+    return [sys.executable, str(SCRIPT), *map(str, args)]
+
+
+def killed(url, effects, point):
+    """Run the script until it dies at this point."""
+    died = subprocess.run(command("live", url, effects, point), timeout=60, check=False)
+    assert died.returncode == -signal.SIGKILL
+
+
+def together(what, url, effects, values):
+    """Run the script eight times at once; returns the number that each printed."""
+    running = [
+        subprocess.Popen(command(what, url, effects, json.dumps(values)), stdout=subprocess.PIPE)
+        for _ in range(8)
+    ]
+    return [int(child.communicate(timeout=300)[0]) for child in running]
+
+
+def lines(effects):
+    """What the handler left behind."""
+    return effects.read_text().split() if effects.exists() else []
+
+
+async def finish(engine):
+    """Do what is left to do with the one approval there may be, and tell how it stood."""
+    (found,) = await engine.approvals.store.find()
+    if found.status is ApprovalStatus.PENDING:
+        await engine.approvals.approve(found.id, by=DESK.MIA)
+    if found.status is not ApprovalStatus.CONSUMED:
+        assert await engine.resume(found.id) == "o1"
+    with pytest.raises(CapabilityError, match="APPROVAL_CONSUMED"):
+        await engine.resume(found.id)
+    return found.status
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_process_that_dies_loses_nothing_and_nothing_runs_twice(url, tmp_path, point):
+    """SI-5: whenever it is killed, what was stored stays, and the handler runs at most once."""
+    effects = tmp_path / "effects"
+    killed(url, effects, point)
+    before = lines(effects)
+    engine, store = DESK.desk(url, effects)
+    async with engine:
+        assert (await store.audit.verify()).ok
+        if point in UNASKED:
+            assert await store.approvals.find() == []
+            return
+        status = await finish(engine)
+        assert (await store.audit.verify()).ok
+    # Consumed: it may have run or not, and nobody runs it again. Otherwise it ran now.
+    assert lines(effects) == (before if status is ApprovalStatus.CONSUMED else ["o1"])
+
+
+async def test_processes_race_for_approvals_and_each_runs_once(url, tmp_path):
+    """SI-5: 8 processes resume the same 200 approvals; every handler runs exactly once."""
+    effects = tmp_path / "effects"
+    engine, _ = DESK.desk(url, effects)
+    async with engine:
+        ids = []
+        for number in range(200):
+            asked = await engine.attempt("pay", {"order": f"o{number}"}, actor=DESK.DANA)
+            await engine.approvals.approve(asked.approval.id, by=DESK.MIA)
+            ids.append(asked.approval.id)
+    ran = together("race", url, effects, ids)
+    assert sum(ran) == len(ids)
+    assert sorted(lines(effects)) == sorted(f"o{number}" for number in range(200))
+    _, store = DESK.desk(url, effects)
+    assert (await store.audit.verify()).ok
+    await store.aclose()
+
+
+async def test_processes_race_for_idempotency_keys_and_each_runs_once(url, tmp_path):
+    """8 processes make the same 100 calls; every handler runs exactly once."""
+    effects = tmp_path / "effects"
+    keys = [f"k{number}" for number in range(100)]
+    answered = together("repeat", url, effects, keys)
+    assert sorted(lines(effects)) == sorted(keys)
+    assert len(keys) <= sum(answered) <= 8 * len(keys)
