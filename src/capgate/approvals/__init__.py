@@ -8,7 +8,12 @@ from capgate.approvals.deciding import Approvals
 from capgate.approvals.guarded import GuardedStore
 from capgate.approvals.memory import MemoryApprovals
 from capgate.approvals.public import public_approval
-from capgate.approvals.record import ApprovalDecision, ApprovalRecord, ApprovalStatus
+from capgate.approvals.record import (
+    ApprovalDecision,
+    ApprovalRecord,
+    ApprovalStatus,
+    check_comment,
+)
 from capgate.approvals.requirements import (
     MergedRequirement,
     Requirement,
@@ -41,6 +46,7 @@ __all__ = [
     "ApprovalStore",
     "MemoryApprovals",
     "GuardedStore",
+    "check_comment",
     "check_decidable",
     "check_resumable",
     "decided",

@@ -11,10 +11,12 @@ from capgate.stores.audit import SqlAudit
 from capgate.stores.idempotency import SqlIdempotency
 from capgate.stores.schema import SchemaStatus, migrate, status
 from capgate.stores.store import Store
+from capgate.stores.unfinished import Unfinished
 
 __all__ = [
     # One database for all three
     "Store",
+    "Unfinished",
     # One each
     "SqlApprovals",
     "SqlAudit",

@@ -21,6 +21,7 @@ from capgate.errors import CapabilityError, ErrorCode
 from capgate.stores.rows import approval_row, decision_row, read_records
 from capgate.stores.sqlite import Sqlite, database_of
 from capgate.stores.text import storable, ticks
+from capgate.stores.unfinished import END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,6 +44,9 @@ _REJECT: Final = "UPDATE capgate_approvals SET status = 'rejected' WHERE id = ?"
 _CONSUME: Final = """
     UPDATE capgate_approvals SET status = 'consumed', consumed_by = ?
     WHERE id = ? AND status = 'approved' AND expires_at > ?"""
+_BEGIN: Final = """
+    INSERT INTO capgate_executions (execution_id, approval_id, since) VALUES (?, ?, ?)
+    ON CONFLICT DO NOTHING"""
 _RELEASE: Final = """
     UPDATE capgate_approvals SET status = 'approved', consumed_by = NULL
     WHERE id = ? AND status = 'consumed' AND consumed_by = ?"""
@@ -64,16 +68,19 @@ class SqlApprovals:
 
     Args:
         database: `sqlite:///FILE`, or a database that other stores use too.
+        fence: Whether whoever spends an approval is written down with it, until the audit on the
+            same database tells the end; see `Store.unfinished`.
 
     Raises:
         ConfigurationError: Not a store's URL.
     """
 
-    __slots__ = ("_database",)
+    __slots__ = ("_database", "_fence")
 
-    def __init__(self, database: str | Sqlite) -> None:
+    def __init__(self, database: str | Sqlite, *, fence: bool = False) -> None:
         """See the class."""
         self._database = database_of(database)
+        self._fence = fence
 
     @property
     def durable(self) -> bool:
@@ -125,30 +132,39 @@ class SqlApprovals:
         self, approval_id: str, /, execution_id: str, now: datetime
     ) -> ApprovalRecord:
         """See `ApprovalStore.consume`."""
-        return await self._set(
-            _CONSUME,
-            (execution_id, approval_id, ticks(now)),
-            approval_id,
-            lambda record: consumed(record, execution_id, now),
+
+        def change(db: sqlite3.Connection) -> bool:
+            at = ticks(now)
+            if db.execute(_CONSUME, (execution_id, approval_id, at)).rowcount == 0:
+                return False
+            if self._fence:
+                db.execute(_BEGIN, (execution_id, approval_id, at))
+            return True
+
+        return await self._change(
+            approval_id, change, lambda record: consumed(record, execution_id, now)
         )
 
     async def release(self, approval_id: str, /, execution_id: str) -> ApprovalRecord:
         """See `ApprovalStore.release`."""
-        return await self._set(
-            _RELEASE,
-            (approval_id, execution_id),
-            approval_id,
-            lambda record: released(record, execution_id),
+
+        def change(db: sqlite3.Connection) -> bool:
+            if db.execute(_RELEASE, (approval_id, execution_id)).rowcount == 0:
+                return False
+            db.execute(END, (execution_id,))
+            return True
+
+        return await self._change(
+            approval_id, change, lambda record: released(record, execution_id)
         )
 
     async def withdraw(self, approval_id: str, /, now: datetime) -> ApprovalRecord:
         """See `ApprovalStore.withdraw`."""
-        return await self._set(
-            _WITHDRAW,
-            (approval_id, ticks(now)),
-            approval_id,
-            lambda record: withdrawn(record, now),
-        )
+
+        def change(db: sqlite3.Connection) -> bool:
+            return db.execute(_WITHDRAW, (approval_id, ticks(now))).rowcount == 1
+
+        return await self._change(approval_id, change, lambda record: withdrawn(record, now))
 
     async def find(
         self,
@@ -171,18 +187,6 @@ class SqlApprovals:
     async def expire_due(self, now: datetime, /) -> int:
         """See `ApprovalStore.expire_due`."""
         return await self._database.transact(lambda db: db.execute(_EXPIRE, (ticks(now),)).rowcount)
-
-    async def _set(
-        self,
-        statement: str,
-        values: tuple[object, ...],
-        approval_id: str,
-        rule: Callable[[ApprovalRecord], ApprovalRecord],
-    ) -> ApprovalRecord:
-        def change(db: sqlite3.Connection) -> bool:
-            return db.execute(statement, values).rowcount == 1
-
-        return await self._change(approval_id, change, rule)
 
     async def _change(
         self,

@@ -15,9 +15,10 @@ import anyio.to_thread
 from capgate.audit import Head, VerifyReport, link, verify_chain
 from capgate.stores.schema import BUSY_SECONDS
 from capgate.stores.sqlite import Sqlite, database_of
+from capgate.stores.unfinished import END
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from capgate.audit import AuditEvent
     from capgate.errors import JSON
@@ -26,6 +27,22 @@ _HEAD: Final = """
     SELECT seq, hash FROM capgate_audit WHERE stream = ? ORDER BY seq DESC LIMIT 1"""
 _APPEND: Final = "INSERT INTO capgate_audit (stream, seq, hash, record) VALUES (?, ?, ?, ?)"
 _ALL: Final = "SELECT record FROM capgate_audit WHERE stream = ? ORDER BY seq"
+
+
+_ENDS: Final = frozenset(
+    {
+        "capability.completed",
+        "capability.failed",
+        "capability.cancelled",
+        "capability.denied",
+    }
+)
+
+
+def _ends(record: Mapping[str, JSON]) -> bool:
+    """Tell whether an execution has ended with this event."""
+    suspended = record["type"] == "capability.approval_requested" and record["data"]["suspended"]
+    return bool(suspended) or record["type"] in _ENDS
 
 
 class _Entry:
@@ -90,20 +107,23 @@ class SqlAudit:
             entries.append(self._waiting.popleft())
         if entries:
             try:
-                self._database.write(lambda db: self._append(db, entries))
+                self._database.write(lambda db: self.append(db, [each.record for each in entries]))
             except BaseException as error:
                 for each in entries:
                     each.failure = error
         if entry.failure is not None:
             raise entry.failure
 
-    def _append(self, db: sqlite3.Connection, entries: list[_Entry]) -> None:
+    def append(self, db: sqlite3.Connection, records: Iterable[Mapping[str, JSON]]) -> None:
+        """Add records to the chain, in a transaction of the database's own thread."""
         found = db.execute(_HEAD, (self._stream,)).fetchone()
         head = Head() if found is None else Head(*found)
-        for entry in entries:
-            linked = link(head, entry.record)
+        for record in records:
+            linked = link(head, record)
             head = Head(linked["seq"], linked["hash"])
             db.execute(_APPEND, (self._stream, head.seq, head.hash, json.dumps(linked)))
+            if _ends(linked):
+                db.execute(END, (linked["execution_id"],))
 
     def _verified(self) -> VerifyReport:
         # A connection of its own, which reads one state of the chain and holds up nobody.

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _FORGET: Final = "DELETE FROM capgate_idempotency WHERE expires_at <= ?"
 _CLAIM: Final = """
-    INSERT INTO capgate_idempotency (key, input_hash, execution_id, expires_at, state)
-    VALUES (?, ?, ?, ?, 'in-flight') ON CONFLICT DO NOTHING"""
+    INSERT INTO capgate_idempotency (key, input_hash, execution_id, since, expires_at, state)
+    VALUES (?, ?, ?, ?, ?, 'in-flight') ON CONFLICT DO NOTHING"""
 _READ: Final = """
     SELECT input_hash, execution_id, state, approval_id, outcome
     FROM capgate_idempotency WHERE key = ?"""
@@ -73,7 +73,7 @@ class SqlIdempotency:
 
         def claim(db: sqlite3.Connection) -> Claim:
             db.execute(_FORGET, (ticks(now),))
-            entry = (key, input_hash, execution_id, until)
+            entry = (key, input_hash, execution_id, ticks(now), until)
             if db.execute(_CLAIM, entry).rowcount == 1:
                 return Claimed()
             return _answer(db.execute(_READ, (key,)).fetchone(), input_hash)

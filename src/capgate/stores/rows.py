@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from capgate.call import Actor
 
 _CHANGING: Final = frozenset({"status", "decisions", "consumed_by"})
-_COLUMNS: Final = "id, capability_id, actor_id, expires_at, quorum, status, consumed_by, body"
+_SELECT: Final = """
+    SELECT id, capability_id, actor_id, expires_at, quorum, status, consumed_by, body
+    FROM capgate_approvals """
 _ALTERED: Final = "altered"
 """The binding of a record whose columns contradict it: no key ever gave this one."""
 
@@ -50,8 +52,7 @@ def read_records(
     db: sqlite3.Connection, where: str, values: tuple[object, ...]
 ) -> list[ApprovalRecord]:
     """Return the records of the rows that `where` selects, in its order."""
-    query = f"SELECT {_COLUMNS} FROM capgate_approvals {where}"  # noqa: S608  constants only
-    return [_record(db, row) for row in db.execute(query, values).fetchall()]
+    return [_record(db, row) for row in db.execute(_SELECT + where, values).fetchall()]
 
 
 def _record(db: sqlite3.Connection, row: tuple[object, ...]) -> ApprovalRecord:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from capgate.audit import AuditEvent, freeze
 from capgate.stores.approvals import SqlApprovals
 from capgate.stores.audit import SqlAudit
 from capgate.stores.idempotency import SqlIdempotency
 from capgate.stores.sqlite import Sqlite
+from capgate.stores.unfinished import Unfinished, check_settling, settle, unfinished
 
 if TYPE_CHECKING:
+    import sqlite3
     from types import TracebackType
-    from typing import Self
+    from typing import Literal, Self
+
+    from capgate.call import Actor
 
 
 class Store:
@@ -36,7 +42,7 @@ class Store:
     def __init__(self, url: str) -> None:
         """See the class."""
         self._database = Sqlite(url)
-        self.approvals = SqlApprovals(self._database)
+        self.approvals = SqlApprovals(self._database, fence=True)
         self.audit = SqlAudit(self._database)
         self.idempotency = SqlIdempotency(self._database)
 
@@ -48,6 +54,62 @@ class Store:
             sqlite3.Error: It cannot be opened or written.
         """
         await self._database.open()
+
+    async def unfinished(self, limit: int = 100) -> list[Unfinished]:
+        """Return executions that began and of whose end there is no word, oldest first.
+
+        Those of a process that died, whose effect is unknown; and those that run at this moment.
+        Nothing runs them again by itself.
+
+        Args:
+            limit: The most to return.
+
+        Raises:
+            ValueError: The limit is below 1.
+        """
+        if limit < 1:
+            raise ValueError("limit must be at least 1")
+        return await self._database.transact(lambda db: unfinished(db, limit))
+
+    async def settle(
+        self,
+        execution_id: str,
+        outcome: Literal["done", "none"],
+        *,
+        by: Actor,
+        comment: str | None = None,
+    ) -> None:
+        """Say what became of an unfinished execution; the audit keeps who said so.
+
+        Its approval stays spent. Its idempotency key is freed if nothing has happened, and
+        answers with a failure otherwise.
+
+        Args:
+            execution_id: The execution; of a process that is no more.
+            outcome: `done` if its effect has happened, `none` if it has not.
+            by: Who found out.
+            comment: Their words, for the audit.
+
+        Raises:
+            LookupError: There is no such unfinished execution.
+            TypeError, ValueError: An argument that cannot be.
+        """
+        effect = check_settling(outcome, by, comment)
+        data = freeze({"effect": effect.value, "comment": comment})
+
+        def run(db: sqlite3.Connection) -> None:
+            settled = settle(db, execution_id, effect)
+            event = AuditEvent(
+                "capability.settled",
+                datetime.now(UTC),
+                actor=by.ref,
+                execution_id=execution_id,
+                capability_id=settled.capability_id,
+                data=data,
+            )
+            self.audit.append(db, [event.to_dict()])
+
+        await self._database.transact(run)
 
     async def aclose(self) -> None:
         """Finish what was asked and close the database."""

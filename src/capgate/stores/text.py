@@ -49,6 +49,11 @@ def ticks(moment: datetime) -> int:
     return (moment - _EPOCH) // _TICK
 
 
+def moment(at: int) -> datetime:
+    """Return the time that `ticks` wrote."""
+    return _EPOCH + at * _TICK
+
+
 def storable(text: str) -> bool:
     """Tell whether a text can be asked for at all: one with a lone surrogate was never stored."""
     try:

@@ -31,10 +31,18 @@ CREATE TABLE capgate_decisions (
 CREATE UNIQUE INDEX capgate_decisions_once ON capgate_decisions (approval_id, approver)
     WHERE approved = 1;
 
+-- Executions that spent an approval and have not ended yet, as far as the audit knows.
+CREATE TABLE capgate_executions (
+    execution_id TEXT PRIMARY KEY,
+    approval_id TEXT NOT NULL REFERENCES capgate_approvals (id),
+    since INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE capgate_idempotency (
     key TEXT PRIMARY KEY,
     input_hash TEXT NOT NULL,
     execution_id TEXT NOT NULL,
+    since INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     state TEXT NOT NULL,
     approval_id TEXT,
@@ -42,6 +50,8 @@ CREATE TABLE capgate_idempotency (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX capgate_idempotency_due ON capgate_idempotency (expires_at);
+CREATE INDEX capgate_idempotency_held ON capgate_idempotency (execution_id)
+    WHERE state <> 'ended';
 
 CREATE TABLE capgate_audit (
     stream TEXT NOT NULL,

@@ -1,0 +1,115 @@
+"""Executions that began and of whose end there is no word, and settling what became of them.
+
+An execution is written down with the approval it spends, or with the key it claims, and struck out
+with the event that ends it. What a crash leaves in between is what this finds.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from capgate.approvals import check_comment
+from capgate.call import Actor
+from capgate.errors import CapabilityError, Effect, ErrorCode
+from capgate.idempotency import StoredOutcome, store_error
+from capgate.stores.text import dump, moment
+
+if TYPE_CHECKING:
+    import sqlite3
+    from datetime import datetime
+
+END: Final = "DELETE FROM capgate_executions WHERE execution_id = ?"
+"""Strikes out an execution that has ended."""
+
+_UNFINISHED: Final = """
+    SELECT e.execution_id, a.capability_id, e.approval_id, NULL, e.since
+    FROM capgate_executions e JOIN capgate_approvals a ON a.id = e.approval_id {one}
+    UNION ALL
+    SELECT execution_id, NULL, NULL, key, since
+    FROM capgate_idempotency WHERE state = 'in-flight' {other}
+    ORDER BY 5, 1 LIMIT ?"""
+_ALL: Final = _UNFINISHED.format(one="", other="")
+_ONE: Final = _UNFINISHED.format(one="WHERE e.execution_id = ?", other="AND execution_id = ?")
+# The key of an approved call waits for the approval that the execution spent.
+_FREE: Final = """
+    DELETE FROM capgate_idempotency
+    WHERE key = ? OR (state = 'suspended' AND approval_id = ?)"""
+_KEEP: Final = """
+    UPDATE capgate_idempotency SET state = 'ended', outcome = ?
+    WHERE key = ? OR (state = 'suspended' AND approval_id = ?)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """One execution that began and of whose end there is no word.
+
+    Args:
+        execution_id: The execution.
+        capability_id: What it ran.
+        approval_id: The approval it spent, if any.
+        idempotency_key: The caller's key it holds, if any.
+        since: When it spent or claimed it, in UTC.
+    """
+
+    execution_id: str
+    capability_id: str
+    approval_id: str | None
+    idempotency_key: str | None
+    since: datetime
+
+
+def unfinished(db: sqlite3.Connection, limit: int) -> list[Unfinished]:
+    """Return the oldest unfinished executions."""
+    rows = db.execute(_ALL, (min(limit, 2**62),)).fetchall()
+    return [_unfinished(row) for row in rows]
+
+
+def check_settling(outcome: object, by: object, comment: object) -> Effect:
+    """Return the effect that an operator names.
+
+    Raises:
+        TypeError, ValueError: An argument that cannot be.
+    """
+    if outcome not in {"done", "none"}:
+        raise ValueError("outcome must be 'done' or 'none'")
+    if type(by) is not Actor:
+        raise TypeError("by must be an Actor")
+    if by.kind == "anonymous":
+        raise ValueError("nobody can settle anonymously")
+    check_comment(comment)
+    return Effect(str(outcome))
+
+
+def settle(db: sqlite3.Connection, execution_id: str, effect: Effect) -> Unfinished:
+    """Strike out an unfinished execution and give its key the answer that fits.
+
+    Raises:
+        LookupError: There is none with that id.
+    """
+    row = db.execute(_ONE, (execution_id, execution_id, 1)).fetchone()
+    if row is None:
+        raise LookupError("no unfinished execution has that id")
+    *_, approval_id, key, _ = row
+    db.execute(END, (execution_id,))
+    if effect is Effect.NONE:
+        db.execute(_FREE, (key, approval_id))
+    else:
+        db.execute(_KEEP, (dump(_settled(execution_id, effect).to_dict()), key, approval_id))
+    return _unfinished(row)
+
+
+def _settled(execution_id: str, effect: Effect) -> StoredOutcome:
+    error = CapabilityError(ErrorCode.INTERNAL_ERROR, reason="settled", effect=effect)
+    stored = {**store_error(error), "execution_id": execution_id}
+    return StoredOutcome(execution_id, "failed", error=stored, effect=effect.value)
+
+
+def _unfinished(row: tuple[str, str | None, str | None, str | None, int]) -> Unfinished:
+    execution_id, capability_id, approval_id, scoped, since = row
+    key: str | None = None
+    if scoped is not None:
+        # `scoped_key` made it: the capability stands first, the caller's own key last.
+        capability_id, *_, key = json.loads(scoped)
+    return Unfinished(execution_id, capability_id or "", approval_id, key, moment(since))
