@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import UTC, datetime
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from capgate import Actor, ApprovalConfig, Engine, policy, require_approval
+from capgate.audit import AuditEvent
 from capgate.engine import UnsafeWarning
 from capgate.errors import CapabilityError
 from capgate.stores import Store
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DANA, MIA = Actor("dana"), Actor("mia")
-READ_BACK = ApprovalConfig(load_actor=lambda actor: actor)
 
 
 @policy("needs-approval")
@@ -143,3 +147,43 @@ async def test_an_altered_audit_record_is_found(store, tmp_path):
         db.execute("UPDATE capgate_audit SET record = replace(record, 'dana', 'eve') WHERE seq = 2")
     report = await store.audit.verify()
     assert (report.ok, report.checked, report.first_bad) == (False, 1, 2)
+
+
+async def test_many_event_loops_write_one_chain(store):
+    """Events from several threads' event loops are all there, in one chain that verifies."""
+    events = [AuditEvent("capability.requested", NOW, execution_id=f"exe_{n}") for n in range(50)]
+
+    async def write_all():
+        async with anyio.create_task_group() as group:
+            for event in events:
+                group.start_soon(store.audit, event)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(4):
+            group.start_soon(anyio.to_thread.run_sync, anyio.run, write_all)
+        group.start_soon(write_all)
+    report = await store.audit.verify()
+    assert (report.ok, report.checked) == (True, 250)
+
+
+async def test_a_sink_that_cannot_write_says_so_to_every_caller(store, tmp_path):
+    """Events that were to be written together fail together, and the next ones are written."""
+    event = AuditEvent("capability.requested", NOW, execution_id="exe_1")
+    await store.audit(event)
+    with sqlite3.connect(tmp_path / "capgate.db") as db:
+        db.execute("ALTER TABLE capgate_audit RENAME TO hidden")
+    failed = []
+
+    async def write():
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            await store.audit(event)
+        failed.append(1)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(write)
+    with sqlite3.connect(tmp_path / "capgate.db") as db:
+        db.execute("ALTER TABLE hidden RENAME TO capgate_audit")
+    await store.audit(event)
+    assert len(failed) == 5
+    assert (await store.audit.verify()).checked == 2

@@ -12,9 +12,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 import anyio
-import rfc8785
 
 from capgate.audit.foreign import looks_async
+from capgate.capability import input_hash
 from capgate.errors import JSON, ConfigurationError, Issue
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def digest(record: Mapping[str, JSON]) -> str:
     Raises:
         ValueError: It has no canonical form.
     """
-    return sha256(rfc8785.dumps({k: v for k, v in record.items() if k != "hash"})).hexdigest()
+    return input_hash({k: v for k, v in record.items() if k != "hash"})
 
 
 def head_of(tail: Tail) -> Head:

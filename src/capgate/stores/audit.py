@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import deque
-from typing import TYPE_CHECKING, Final
+import threading
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio.to_thread
 
 from capgate.audit import Head, VerifyReport, link, verify_chain
+from capgate.call import current_watch
 from capgate.stores.schema import BUSY_SECONDS
 from capgate.stores.sqlite import Sqlite, database_of
 from capgate.stores.unfinished import END
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from capgate.audit import AuditEvent
+    from capgate.call import Watch
     from capgate.errors import JSON
+    from capgate.stores.worker import Job
 
 _HEAD: Final = """
     SELECT seq, hash FROM capgate_audit WHERE stream = ? ORDER BY seq DESC LIMIT 1"""
@@ -45,14 +48,11 @@ def _ends(record: Mapping[str, JSON]) -> bool:
     return bool(suspended) or record["type"] in _ENDS
 
 
-class _Entry:
-    """One record on its way into the chain."""
+class _Group(NamedTuple):
+    """Records that go into the chain in one commit, and the job that does it."""
 
-    __slots__ = ("failure", "record")
-
-    def __init__(self, record: Mapping[str, JSON]) -> None:
-        self.record = record
-        self.failure: BaseException | None = None
+    records: list[Mapping[str, JSON]]
+    job: Job[None]
 
 
 class SqlAudit:
@@ -68,14 +68,15 @@ class SqlAudit:
         ConfigurationError: Not a store's URL.
     """
 
-    __slots__ = ("_database", "_stream", "_waiting")
+    __slots__ = ("_database", "_lock", "_open", "_stream")
 
     def __init__(self, database: str | Sqlite, *, stream: str = "capgate") -> None:
         """See the class."""
         self._database = database_of(database)
         self._stream = stream
-        # Filled by any event loop's thread, emptied by the database's.
-        self._waiting: deque[_Entry] = deque()
+        self._lock = threading.Lock()
+        # The group of each event loop that still takes records: until the thread gets to it.
+        self._open: dict[Watch, _Group] = {}
 
     async def __call__(self, event: AuditEvent) -> None:
         """Append `event` to the chain; when this returns, it is on the disk.
@@ -83,9 +84,24 @@ class SqlAudit:
         Raises:
             sqlite3.Error: It was not written.
         """
-        entry = _Entry(event.to_dict())
-        self._waiting.append(entry)
-        await self._database.submit(lambda: self._written(entry))
+        await self._join(event.to_dict(), current_watch()).wait()
+
+    def _join(self, record: Mapping[str, JSON], watch: Watch) -> Job[None]:
+        """Put a record into the group that is open, or open one."""
+        with self._lock:
+            group = self._open.get(watch)
+            if group is None:
+                records = [record]
+                job = self._database.post(lambda: self._write(watch, records))
+                self._open[watch] = _Group(records, job)
+                return job
+            group.records.append(record)
+            return group.job
+
+    def _write(self, watch: Watch, records: list[Mapping[str, JSON]]) -> None:
+        with self._lock:
+            del self._open[watch]  # from here on nobody adds to it
+        self._database.write(lambda db: self.append(db, records))
 
     async def aclose(self) -> None:
         """Close the database, and every other store on it."""
@@ -99,20 +115,6 @@ class SqlAudit:
         """
         await self._database.open()
         return await anyio.to_thread.run_sync(self._verified)
-
-    def _written(self, entry: _Entry) -> None:
-        """Write what waits, if it has not been written together with what came before."""
-        entries: list[_Entry] = []
-        while self._waiting:
-            entries.append(self._waiting.popleft())
-        if entries:
-            try:
-                self._database.write(lambda db: self.append(db, [each.record for each in entries]))
-            except BaseException as error:
-                for each in entries:
-                    each.failure = error
-        if entry.failure is not None:
-            raise entry.failure
 
     def append(self, db: sqlite3.Connection, records: Iterable[Mapping[str, JSON]]) -> None:
         """Add records to the chain, in a transaction of the database's own thread."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from capgate.stores.schema import connect
 from capgate.stores.url import file_of
-from capgate.stores.worker import Worker
+from capgate.stores.worker import Job, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,9 +55,13 @@ class Sqlite:
         """
         return await self._worker.run(lambda: self.write(work))
 
-    async def submit(self, work: Callable[[], T]) -> T:
-        """Run `work` in the database's thread, where it may `write`."""
-        return await self._worker.run(work)
+    def post(self, work: Callable[[], T]) -> Job[T]:
+        """Have `work` run in the database's thread, where it may `write`.
+
+        Raises:
+            RuntimeError: The database has been closed.
+        """
+        return self._worker.post(work)
 
     async def aclose(self) -> None:
         """Finish what was asked and close the file."""

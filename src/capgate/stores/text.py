@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK: Final = timedelta(microseconds=1)
-_DIGITS: Final = 4_000
-"""Below the most digits that Python converts by default."""
 
 
 def dump(value: JSON) -> str:
@@ -21,14 +19,20 @@ def dump(value: JSON) -> str:
 
     Not the canonical form, in which 1.0 is 1: what comes back must be what went in.
     """
+    try:
+        return json.dumps(value)
+    except ValueError:  # an integer of more digits than Python converts by default
+        return _dump_all(value)
+
+
+def _dump_all(value: JSON) -> str:
     if isinstance(value, dict):
         members = cast("dict[str, JSON]", value).items()
-        return "{" + ",".join([f"{json.dumps(key)}:{dump(each)}" for key, each in members]) + "}"
+        parts = [f"{json.dumps(key)}:{_dump_all(member)}" for key, member in members]
+        return "{" + ",".join(parts) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join([dump(each) for each in cast("list[JSON]", value)]) + "]"
-    if type(value) is int and not -(10**_DIGITS) < value < 10**_DIGITS:
-        return str(Decimal(value))
-    return json.dumps(value)
+        return "[" + ",".join([_dump_all(each) for each in cast("list[JSON]", value)]) + "]"
+    return str(Decimal(value)) if type(value) is int else json.dumps(value)
 
 
 def load(text: str) -> JSON:
@@ -37,11 +41,14 @@ def load(text: str) -> JSON:
     Raises:
         ValueError: Not JSON.
     """
-    return json.loads(text, parse_int=_integer)
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json.loads(text, parse_int=_integer)
 
 
 def _integer(digits: str) -> int:
-    return int(digits) if len(digits) < _DIGITS else int(Decimal(digits))
+    return int(Decimal(digits))
 
 
 def ticks(moment: datetime) -> int:

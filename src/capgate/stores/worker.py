@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Job(Generic[T]):
-    """One piece of work and the task that waits for it."""
+class Job(Generic[T]):
+    """One piece of work, and what became of it; any task of its event loop can wait for it."""
 
-    __slots__ = ("_done", "_lock", "_taken", "_watch", "_work", "failure", "result")
+    __slots__ = ("_done", "_failure", "_lock", "_result", "_taken", "_watch", "_work")
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -31,17 +31,17 @@ class _Job(Generic[T]):
         self._done = anyio.Event()
         self._lock = threading.Lock()
         self._taken = False
-        self.failure: BaseException | None = None
-        self.result: T | None = None
+        self._failure: BaseException | None = None
+        self._result: T | None = None
 
     def run(self) -> None:
         """Do it in the thread, unless its task has gone by then."""
         if not self.take():
             return
         try:
-            self.result = self._work()
+            self._result = self._work()
         except BaseException as error:  # for the task to raise
-            self.failure = error
+            self._failure = error
         self._watch.post(self._done.set)
 
     def take(self) -> bool:
@@ -50,13 +50,12 @@ class _Job(Generic[T]):
             first, self._taken = not self._taken, True
         return first
 
-    async def wait(self) -> None:
-        try:
-            await self._done.wait()
-        except BaseException:
-            # What has not begun never will; what has begun ends, and its answer is lost.
-            self.take()
-            raise
+    async def wait(self) -> T:
+        """Return what it returned, or raise what it raised."""
+        await self._done.wait()
+        if self._failure is not None:
+            raise self._failure
+        return cast("T", self._result)
 
 
 class Worker:
@@ -73,10 +72,24 @@ class Worker:
         """See the class."""
         self._name = name
         self._close = close
-        self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
         self._lock = threading.Lock()
+
+    def post(self, work: Callable[[], T]) -> Job[T]:
+        """Have `work` done in the thread, whether or not anybody waits for it.
+
+        Raises:
+            RuntimeError: The worker has been closed.
+        """
+        job = Job(work)
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the store is closed")
+            self._start()
+            self._jobs.put(job)
+        return job
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do `work` in the thread and return what it returned.
@@ -87,19 +100,15 @@ class Worker:
             RuntimeError: The worker has been closed.
             BaseException: Whatever `work` raised.
         """
-        job = _Job(work)
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("the store is closed")
-            self._start()
-            self._jobs.put(job)
-        await job.wait()
-        if job.failure is not None:
-            try:
-                raise job.failure
-            finally:
-                job.failure = None  # or it would hold itself alive
-        return cast("T", job.result)
+        job = self.post(work)
+        try:
+            return await job.wait()
+        except BaseException:
+            # What has not begun never will; what has begun ends, and its answer is lost.
+            job.take()
+            raise
+        finally:
+            del job  # or what it raised would hold itself alive
 
     def _start(self) -> None:
         if self._thread is None:
