@@ -6,6 +6,7 @@ import sqlite3
 import threading
 
 import anyio
+import psycopg
 import pytest
 
 from capgate.errors import ConfigurationError
@@ -28,7 +29,8 @@ from capgate.testing.sample_approvals import sample
         "sqlite:///a.db?mode=ro",
         "sqlite:///a%00.db",
         "sqlite:///%ff",
-        "postgresql://me:secret@host/db",
+        "postgresql://me:secret@host/db?nonsense=1",
+        "postgresql://[me:secret@host/db",
         "mysql://host/db",
         "sqlite://[",
     ],
@@ -42,35 +44,48 @@ def test_a_wrong_url_is_refused_at_once(url, opener):
     assert "secret" not in str(refused.value)
 
 
-def test_migrating_makes_a_database_once(url, tmp_path):
+def test_migrating_makes_a_database_once(url):
     """The first time makes the tables; after that there is nothing to do."""
     assert migrate(url) == migrate(url) == status(url)
     assert status(url).current
+
+
+def test_a_new_file_is_its_owners_alone(file_url, tmp_path):
+    """Approvals hold inputs: nobody else may read them."""
+    migrate(file_url)
     assert (tmp_path / "capgate.db").stat().st_mode & 0o777 == 0o600
 
 
-def test_the_status_of_nothing_is_an_error_and_makes_nothing(url, tmp_path):
+def test_an_empty_schema_is_at_no_version(schema_url):
+    """Asking where a database stands makes no tables."""
+    assert status(schema_url) == status(schema_url) == SchemaStatus(0, 1)
+
+
+def test_the_status_of_nothing_is_an_error_and_makes_nothing(file_url, tmp_path):
     """Asking where a database stands does not make one."""
     with pytest.raises(sqlite3.OperationalError):
-        status(url)
+        status(file_url)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_newer_database_is_refused(url, tmp_path):
-    """What a newer version wrote is not touched, and it is said what to do."""
+def age(url, ask):
+    """Make a database look as if a newer version had written it."""
     migrate(url)
-    with sqlite3.connect(tmp_path / "capgate.db") as db:
-        db.execute("PRAGMA user_version = 99")
+    sqlite = url.startswith("sqlite")
+    ask("PRAGMA user_version = 99" if sqlite else "UPDATE capgate_schema SET version = 99")
+
+
+def test_a_newer_database_is_refused(url, ask):
+    """What a newer version wrote is not touched, and it is said what to do."""
+    age(url, ask)
     with pytest.raises(ConfigurationError, match="upgrade capgate"):
         migrate(url)
     assert status(url) == SchemaStatus(99, 1)
 
 
-async def test_a_newer_database_is_refused_by_a_store(url, tmp_path):
+async def test_a_newer_database_is_refused_by_a_store(url, ask):
     """Opening one fails in the same words, each time."""
-    migrate(url)
-    with sqlite3.connect(tmp_path / "capgate.db") as db:
-        db.execute("PRAGMA user_version = 99")
+    age(url, ask)
     store = Store(url)
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="upgrade capgate"):
@@ -78,12 +93,12 @@ async def test_a_newer_database_is_refused_by_a_store(url, tmp_path):
     await store.aclose()
 
 
-def test_a_failed_step_leaves_nothing(url, tmp_path):
+def test_a_failed_step_leaves_nothing(file_url, tmp_path):
     """A database in which a step cannot be applied stays as it was."""
     with sqlite3.connect(tmp_path / "capgate.db") as db:
         db.execute("CREATE TABLE capgate_audit (mine TEXT)")
     with pytest.raises(sqlite3.OperationalError, match="already exists"):
-        migrate(url)
+        migrate(file_url)
     with sqlite3.connect(tmp_path / "capgate.db") as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("capgate_audit",)]
 
@@ -105,15 +120,16 @@ async def test_a_store_ends_its_thread(url):
     before = set(threading.enumerate())
     store = Store(url)
     await store.open()
-    (thread,) = {each for each in threading.enumerate() if each.name == "capgate-sqlite"} - before
+    threads = {each for each in threading.enumerate() if each.name == "capgate-store"} - before
     await store.aclose()
     await store.aclose()
-    assert not thread.is_alive()
+    assert threads
+    assert not any(each.is_alive() for each in threads)
 
 
-async def test_a_store_that_was_never_opened_can_be_closed(url, tmp_path):
+async def test_a_store_that_was_never_opened_can_be_closed(file_url, tmp_path):
     """Nothing is made then."""
-    await Store(url).aclose()
+    await Store(file_url).aclose()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -128,10 +144,10 @@ async def test_a_cancelled_caller_leaves_the_store_at_work(url):
         assert await store.approvals.get("apr_2") == sample("apr_2")
 
 
-async def test_a_locked_database_is_an_error_and_recovers(url, tmp_path, monkeypatch):
+async def test_a_locked_database_is_an_error_and_recovers(file_url, tmp_path, monkeypatch):
     """A transaction that others hold too long fails; the next one finds the way free."""
-    monkeypatch.setattr("capgate.stores.schema.BUSY_SECONDS", 0.05)
-    async with Store(url) as store:
+    monkeypatch.setattr("capgate.stores.sqlite.WAIT_SECONDS", 0.05)
+    async with Store(file_url) as store:
         holder = sqlite3.connect(tmp_path / "capgate.db", isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
@@ -141,9 +157,9 @@ async def test_a_locked_database_is_an_error_and_recovers(url, tmp_path, monkeyp
         await store.approvals.create(sample("apr_1"))
 
 
-async def test_a_full_disk_loses_the_write_alone(url, tmp_path):
+async def test_a_full_disk_loses_the_write_alone(file_url, tmp_path):
     """What does not fit is refused as a whole, and what was there stays."""
-    async with Store(url) as store:
+    async with Store(file_url) as store:
         await store.approvals.create(sample("apr_1"))
         await store._database.post(
             lambda: store._database._connected().execute("PRAGMA max_page_count = 1")
@@ -179,3 +195,25 @@ async def test_an_impossible_id_is_unknown(store, text):
     """What no record could be called is not found, and breaks nothing."""
     assert await store.approvals.get(text) is None
     assert await store.approvals.find(after=text) == []
+
+
+async def test_a_dropped_connection_comes_back(server, schema_url):
+    """A transaction on a connection that the server closed fails; the next has a new one."""
+    async with Store(schema_url) as store:
+        await store.approvals.create(sample("apr_1"))
+        with psycopg.connect(server, autocommit=True) as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'capgate'"
+            )
+        with pytest.raises(psycopg.OperationalError):
+            await store.approvals.get("apr_1")
+        assert await store.approvals.get("apr_1") == sample("apr_1")
+
+
+async def test_a_server_that_is_not_there_is_an_error():
+    """It is told at once, by the driver, and the store can still be closed."""
+    store = Store("postgresql://capgate@127.0.0.1:1/none")
+    with pytest.raises(psycopg.OperationalError):
+        await store.open()
+    await store.aclose()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from datetime import UTC, datetime
 
 import pytest
@@ -95,16 +94,14 @@ async def test_a_released_approval_is_not_unfinished(desk):
     assert await desk.store.unfinished() == []
 
 
-async def test_settling_is_audited_and_leaves_the_approval_spent(desk):
+async def test_settling_is_audited_and_leaves_the_approval_spent(desk, ask):
     """The chain says who settled what, and how; the approval is not usable again."""
     approval_id = await desk.approved()
     await spend(desk, approval_id)
     await desk.store.settle("exe_dead", "none", by=OPS, comment="The bank has no trace of it.")
     assert await desk.store.unfinished() == []
     assert (await desk.store.audit.verify()).ok
-    with sqlite3.connect(desk.store._database.file) as db:
-        last = "SELECT record FROM capgate_audit ORDER BY seq DESC LIMIT 1"
-        told = json.loads(db.execute(last).fetchone()[0])
+    told = json.loads(ask("SELECT record FROM capgate_audit ORDER BY seq DESC LIMIT 1")[0][0])
     assert (told["type"], told["actor"]["id"]) == ("capability.settled", "ops")
     assert told["data"] == {"effect": "none", "comment": "The bank has no trace of it."}
     outcome = await desk.engine.attempt_resume(approval_id)

@@ -5,7 +5,6 @@ What a change means, and what refuses it, is in `capgate.approvals`; here is how
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import (
@@ -18,19 +17,22 @@ from capgate.approvals import (
     withdrawn,
 )
 from capgate.errors import CapabilityError, ErrorCode
+from capgate.stores.opening import database_of
 from capgate.stores.rows import approval_row, decision_row, read_records
-from capgate.stores.sqlite import Sqlite, database_of
-from capgate.stores.text import storable, ticks
+from capgate.stores.text import column, ticks
 from capgate.stores.unfinished import END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from capgate.stores.database import Database, Db
+
+_ORDER: Final = "capgate_approvals"
 _CREATE: Final = """
     INSERT INTO capgate_approvals
         (id, capability_id, actor_id, status, expires_at, quorum, consumed_by, body)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
 _DECIDE: Final = """
     INSERT INTO capgate_decisions (approval_id, place, approver, approved, body)
     SELECT id, (SELECT count(*) FROM capgate_decisions WHERE approval_id = id), ?, ?, ?
@@ -57,9 +59,10 @@ _EXPIRE: Final = """
     UPDATE capgate_approvals SET status = 'expired'
     WHERE status IN ('pending', 'approved') AND expires_at <= ?"""
 _FIND: Final = """
-    WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR capability_id = ?2)
-      AND (?3 IS NULL OR actor_id = ?3)
-      AND (?4 IS NULL OR seq > (SELECT seq FROM capgate_approvals WHERE id = ?4))
+    WHERE (CAST(?1 AS TEXT) IS NULL OR status = ?1)
+      AND (CAST(?2 AS TEXT) IS NULL OR capability_id = ?2)
+      AND (CAST(?3 AS TEXT) IS NULL OR actor_id = ?3)
+      AND (CAST(?4 AS TEXT) IS NULL OR seq > (SELECT seq FROM capgate_approvals WHERE id = ?4))
     ORDER BY seq LIMIT ?5"""
 
 
@@ -67,7 +70,7 @@ class SqlApprovals:
     """An `ApprovalStore` in a database, safe for any number of tasks, threads and processes.
 
     Args:
-        database: `sqlite:///FILE`, or a database that other stores use too.
+        database: `sqlite:///FILE` or `postgresql://…`, or a database that other stores use too.
         fence: Whether whoever spends an approval is written down with it, until the audit on the
             same database tells the end; see `Store.unfinished`.
 
@@ -77,7 +80,7 @@ class SqlApprovals:
 
     __slots__ = ("_database", "_fence")
 
-    def __init__(self, database: str | Sqlite, *, fence: bool = False) -> None:
+    def __init__(self, database: str | Database, *, fence: bool = False) -> None:
         """See the class."""
         self._database = database_of(database)
         self._fence = fence
@@ -95,33 +98,32 @@ class SqlApprovals:
         """See `ApprovalStore.create`."""
         row = approval_row(record)
 
-        def insert(db: sqlite3.Connection) -> bool:
-            try:
-                db.execute(_CREATE, row)
-            except sqlite3.IntegrityError:
-                return False
-            return True
+        def insert(db: Db) -> bool:
+            if self._database.lock_order is not None:
+                # Pages follow `seq`: no record may appear before one that is there already.
+                db.execute(self._database.lock_order, (_ORDER,))
+            return db.execute(_CREATE, row).rowcount == 1
 
         if not await self._database.transact(insert):
             raise ValueError("this approval id is taken")
 
     async def get(self, approval_id: str, /) -> ApprovalRecord | None:
         """See `ApprovalStore.get`."""
-        if not storable(approval_id):
-            return None
-        return await self._database.transact(lambda db: _get(db, approval_id))
+        return await self._database.transact(lambda db: _get(db, column(approval_id)))
 
     async def decide(
         self, approval_id: str, /, decision: ApprovalDecision, now: datetime
     ) -> ApprovalRecord:
         """See `ApprovalStore.decide`."""
-        row = decision_row(decision)
+        row, id_ = decision_row(decision), column(approval_id)
         approve = _APPROVE if decision.approved else _REJECT
 
-        def change(db: sqlite3.Connection) -> bool:
-            if db.execute(_DECIDE, (*row, approval_id, ticks(now))).rowcount == 0:
+        def change(db: Db) -> bool:
+            if self._database.lock_row is not None:
+                db.execute(self._database.lock_row, (id_,))
+            if db.execute(_DECIDE, (*row, id_, ticks(now))).rowcount == 0:
                 return False
-            db.execute(approve, (approval_id,))
+            db.execute(approve, (id_,))
             return True
 
         return await self._change(
@@ -133,12 +135,12 @@ class SqlApprovals:
     ) -> ApprovalRecord:
         """See `ApprovalStore.consume`."""
 
-        def change(db: sqlite3.Connection) -> bool:
-            at = ticks(now)
-            if db.execute(_CONSUME, (execution_id, approval_id, at)).rowcount == 0:
+        def change(db: Db) -> bool:
+            holder, id_, at = column(execution_id), column(approval_id), ticks(now)
+            if db.execute(_CONSUME, (holder, id_, at)).rowcount == 0:
                 return False
             if self._fence:
-                db.execute(_BEGIN, (execution_id, approval_id, at))
+                db.execute(_BEGIN, (holder, id_, at))
             return True
 
         return await self._change(
@@ -148,10 +150,11 @@ class SqlApprovals:
     async def release(self, approval_id: str, /, execution_id: str) -> ApprovalRecord:
         """See `ApprovalStore.release`."""
 
-        def change(db: sqlite3.Connection) -> bool:
-            if db.execute(_RELEASE, (approval_id, execution_id)).rowcount == 0:
+        def change(db: Db) -> bool:
+            holder = column(execution_id)
+            if db.execute(_RELEASE, (column(approval_id), holder)).rowcount == 0:
                 return False
-            db.execute(END, (execution_id,))
+            db.execute(END, (holder,))
             return True
 
         return await self._change(
@@ -161,8 +164,8 @@ class SqlApprovals:
     async def withdraw(self, approval_id: str, /, now: datetime) -> ApprovalRecord:
         """See `ApprovalStore.withdraw`."""
 
-        def change(db: sqlite3.Connection) -> bool:
-            return db.execute(_WITHDRAW, (approval_id, ticks(now))).rowcount == 1
+        def change(db: Db) -> bool:
+            return db.execute(_WITHDRAW, (column(approval_id), ticks(now))).rowcount == 1
 
         return await self._change(approval_id, change, lambda record: withdrawn(record, now))
 
@@ -177,9 +180,8 @@ class SqlApprovals:
         """See `ApprovalStore.find`."""
         if limit < 1:
             raise ValueError("limit must be at least 1")
-        wanted = (None if status is None else status.value, capability_id, actor_id, after)
-        if not all(text is None or storable(text) for text in wanted):
-            return []
+        texts = (None if status is None else status.value, capability_id, actor_id, after)
+        wanted = tuple(None if text is None else column(text) for text in texts)
         return await self._database.transact(
             lambda db: read_records(db, _FIND, (*wanted, min(limit, 2**62)))
         )
@@ -191,7 +193,7 @@ class SqlApprovals:
     async def _change(
         self,
         approval_id: str,
-        change: Callable[[sqlite3.Connection], bool],
+        change: Callable[[Db], bool],
         rule: Callable[[ApprovalRecord], ApprovalRecord],
     ) -> ApprovalRecord:
         """Make a change and return what the record became.
@@ -199,12 +201,10 @@ class SqlApprovals:
         Raises:
             CapabilityError: APPROVAL_NOT_FOUND, or what `rule` says of the record as it is.
         """
-        if not storable(approval_id):
-            raise CapabilityError(ErrorCode.APPROVAL_NOT_FOUND)
 
-        def run(db: sqlite3.Connection) -> ApprovalRecord:
+        def run(db: Db) -> ApprovalRecord:
             changed = change(db)
-            record = _get(db, approval_id)
+            record = _get(db, column(approval_id))
             if record is None:
                 raise CapabilityError(ErrorCode.APPROVAL_NOT_FOUND)
             if not changed:
@@ -215,6 +215,6 @@ class SqlApprovals:
         return await self._database.transact(run)
 
 
-def _get(db: sqlite3.Connection, approval_id: str) -> ApprovalRecord | None:
-    found = read_records(db, "WHERE id = ?", (approval_id,))
+def _get(db: Db, id_: str) -> ApprovalRecord | None:
+    found = read_records(db, "WHERE id = ?", (id_,))
     return found[0] if found else None

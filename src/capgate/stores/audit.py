@@ -6,7 +6,6 @@ How records are linked and verified is in `capgate.audit`; here is where they ar
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,8 +13,8 @@ import anyio.to_thread
 
 from capgate.audit import Head, VerifyReport, link, verify_chain
 from capgate.call import current_watch
-from capgate.stores.schema import BUSY_SECONDS
-from capgate.stores.sqlite import Sqlite, database_of
+from capgate.stores.opening import database_of
+from capgate.stores.text import column
 from capgate.stores.unfinished import END
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from capgate.audit import AuditEvent
     from capgate.call import Watch
     from capgate.errors import JSON
+    from capgate.stores.database import Database, Db
     from capgate.stores.worker import Job
 
 _HEAD: Final = """
@@ -61,7 +61,7 @@ class SqlAudit:
     Events that wait while another is written are written together, in one commit.
 
     Args:
-        database: `sqlite:///FILE`, or a database that other stores use too.
+        database: `sqlite:///FILE` or `postgresql://…`, or a database that other stores use too.
         stream: The name of the chain; chains do not touch one another.
 
     Raises:
@@ -70,10 +70,10 @@ class SqlAudit:
 
     __slots__ = ("_database", "_lock", "_open", "_stream")
 
-    def __init__(self, database: str | Sqlite, *, stream: str = "capgate") -> None:
+    def __init__(self, database: str | Database, *, stream: str = "capgate") -> None:
         """See the class."""
         self._database = database_of(database)
-        self._stream = stream
+        self._stream = column(stream)
         self._lock = threading.Lock()
         # The group of each event loop that still takes records: until the thread gets to it.
         self._open: dict[Watch, _Group] = {}
@@ -82,7 +82,7 @@ class SqlAudit:
         """Append `event` to the chain; when this returns, it is on the disk.
 
         Raises:
-            sqlite3.Error: It was not written.
+            Exception: Whatever the driver raised: it was not written.
         """
         await self._join(event.to_dict(), current_watch()).wait()
 
@@ -111,13 +111,15 @@ class SqlAudit:
         """Check the whole chain, record by record, in constant memory; writers go on meanwhile.
 
         Raises:
-            sqlite3.Error: The database cannot be read.
+            Exception: Whatever the driver raises: the database cannot be read.
         """
         await self._database.open()
         return await anyio.to_thread.run_sync(self._verified)
 
-    def append(self, db: sqlite3.Connection, records: Iterable[Mapping[str, JSON]]) -> None:
+    def append(self, db: Db, records: Iterable[Mapping[str, JSON]]) -> None:
         """Add records to the chain, in a transaction of the database's own thread."""
+        if self._database.lock_order is not None:
+            db.execute(self._database.lock_order, (f"capgate_audit {self._stream}",))
         found = db.execute(_HEAD, (self._stream,)).fetchone()
         head = Head() if found is None else Head(*found)
         for record in records:
@@ -125,14 +127,7 @@ class SqlAudit:
             head = Head(linked["seq"], linked["hash"])
             db.execute(_APPEND, (self._stream, head.seq, head.hash, json.dumps(linked)))
             if _ends(linked):
-                db.execute(END, (linked["execution_id"],))
+                db.execute(END, (column(linked["execution_id"]),))
 
     def _verified(self) -> VerifyReport:
-        # A connection of its own, which reads one state of the chain and holds up nobody.
-        uri = f"{self._database.file.absolute().as_uri()}?mode=ro"
-        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS)
-        try:
-            rows = connection.execute(_ALL, (self._stream,))
-            return verify_chain(record for (record,) in rows)
-        finally:
-            connection.close()
+        return verify_chain(self._database.stream(_ALL, (self._stream,)))

@@ -15,14 +15,15 @@ from capgate.idempotency import (
     StoredOutcome,
     Suspended,
 )
-from capgate.stores.sqlite import Sqlite, database_of
-from capgate.stores.text import dump, load, ticks
+from capgate.stores.opening import database_of
+from capgate.stores.text import column, dump, load, ticks, uncolumn
 
 if TYPE_CHECKING:
-    import sqlite3
     from datetime import datetime
 
-_FORGET: Final = "DELETE FROM capgate_idempotency WHERE expires_at <= ?"
+    from capgate.stores.database import Database, Db
+
+_FORGET: Final = "DELETE FROM capgate_idempotency WHERE key = ? AND expires_at <= ?"
 _CLAIM: Final = """
     INSERT INTO capgate_idempotency (key, input_hash, execution_id, since, expires_at, state)
     VALUES (?, ?, ?, ?, ?, 'in-flight') ON CONFLICT DO NOTHING"""
@@ -33,7 +34,7 @@ _SUSPEND: Final = """
     UPDATE capgate_idempotency SET state = 'suspended', approval_id = ?1
     WHERE key = ?2 AND (
         (state = 'suspended' AND approval_id = ?4)
-        OR (state = 'in-flight' AND (?3 IS NULL OR execution_id = ?3)))"""
+        OR (state = 'in-flight' AND (CAST(?3 AS TEXT) IS NULL OR execution_id = ?3)))"""
 _COMPLETE: Final = """
     UPDATE capgate_idempotency SET state = 'ended', outcome = ?1
     WHERE key = ?2 AND (
@@ -47,7 +48,7 @@ class SqlIdempotency:
     """An `IdempotencyStore` in a database, safe for any number of tasks, threads and processes.
 
     Args:
-        database: `sqlite:///FILE`, or a database that other stores use too.
+        database: `sqlite:///FILE` or `postgresql://…`, or a database that other stores use too.
 
     Raises:
         ConfigurationError: Not a store's URL.
@@ -57,7 +58,7 @@ class SqlIdempotency:
 
     __slots__ = ("_database",)
 
-    def __init__(self, database: str | Sqlite) -> None:
+    def __init__(self, database: str | Database) -> None:
         """See the class."""
         self._database = database_of(database)
 
@@ -71,12 +72,17 @@ class SqlIdempotency:
         """See `IdempotencyStore.begin`."""
         until = ticks(now + timedelta(seconds=to_seconds(ttl, "ttl")))
 
-        def claim(db: sqlite3.Connection) -> Claim:
-            db.execute(_FORGET, (ticks(now),))
-            entry = (key, input_hash, execution_id, ticks(now), until)
-            if db.execute(_CLAIM, entry).rowcount == 1:
-                return Claimed()
-            return _answer(db.execute(_READ, (key,)).fetchone(), input_hash)
+        def claim(db: Db) -> Claim:
+            name, at = column(key), ticks(now)
+            db.execute(_FORGET, (name, at))
+            db.execute(self._database.purge, (at,))
+            entry = (name, input_hash, column(execution_id), at, until)
+            while db.execute(_CLAIM, entry).rowcount == 0:
+                row = db.execute(_READ, (name,)).fetchone()
+                if row is not None:
+                    return _answer(row, input_hash)
+                # Released by another between the two statements: it is free after all.
+            return Claimed()
 
         return await self._database.transact(claim)
 
@@ -89,15 +95,19 @@ class SqlIdempotency:
         replaces: str | None = None,
     ) -> bool:
         """See `IdempotencyStore.suspend`."""
-        return await self._changed(_SUSPEND, (approval_id, key, execution_id, replaces))
+        texts = (approval_id, key, execution_id, replaces)
+        values = tuple(None if text is None else column(text) for text in texts)
+        return await self._changed(_SUSPEND, values)
 
     async def complete(self, key: str, outcome: StoredOutcome) -> bool:
         """See `IdempotencyStore.complete`."""
-        return await self._changed(_COMPLETE, (dump(outcome.to_dict()), key, outcome.execution_id))
+        return await self._changed(
+            _COMPLETE, (dump(outcome.to_dict()), column(key), column(outcome.execution_id))
+        )
 
     async def release(self, key: str, execution_id: str) -> bool:
         """See `IdempotencyStore.release`."""
-        return await self._changed(_RELEASE, (key, execution_id))
+        return await self._changed(_RELEASE, (column(key), column(execution_id)))
 
     async def _changed(self, statement: str, values: tuple[object, ...]) -> bool:
         return await self._database.transact(lambda db: db.execute(statement, values).rowcount == 1)
@@ -108,5 +118,5 @@ def _answer(row: tuple[str, str, str, str, str], input_hash: str) -> Claim:
     if known != input_hash:
         return Conflict()
     if state == "suspended":
-        return Suspended(approval_id, execution_id)
+        return Suspended(uncolumn(approval_id), uncolumn(execution_id))
     return Replay(StoredOutcome.from_dict(load(outcome))) if state == "ended" else InFlight()

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import ApprovalDecision, ApprovalRecord
-from capgate.stores.text import dump, load, ticks
+from capgate.stores.text import column, dump, load, ticks, uncolumn
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from capgate.call import Actor
+    from capgate.stores.database import Db
 
 _CHANGING: Final = frozenset({"status", "decisions", "consumed_by"})
 _SELECT: Final = """
@@ -27,13 +26,13 @@ def approval_row(record: ApprovalRecord) -> tuple[object, ...]:
     plain = record.to_dict()
     body = {name: value for name, value in plain.items() if name not in _CHANGING}
     return (
-        record.id,
-        record.capability_id,
-        record.actor.id,
+        column(record.id),
+        column(record.capability_id),
+        column(record.actor.id),
         record.status.value,
         ticks(record.expires_at),
         record.quorum,
-        record.consumed_by,
+        None if record.consumed_by is None else column(record.consumed_by),
         dump(body),
     )
 
@@ -48,27 +47,26 @@ def approver_of(actor: Actor) -> str:
     return json.dumps([actor.kind, actor.id], separators=(",", ":"))
 
 
-def read_records(
-    db: sqlite3.Connection, where: str, values: tuple[object, ...]
-) -> list[ApprovalRecord]:
+def read_records(db: Db, where: str, values: tuple[object, ...]) -> list[ApprovalRecord]:
     """Return the records of the rows that `where` selects, in its order."""
     return [_record(db, row) for row in db.execute(_SELECT + where, values).fetchall()]
 
 
-def _record(db: sqlite3.Connection, row: tuple[object, ...]) -> ApprovalRecord:
+def _record(db: Db, row: tuple[object, ...]) -> ApprovalRecord:
     *columns, status, consumed_by, body = row
     plain = load(str(body))
     plain["status"] = status
-    plain["consumed_by"] = consumed_by
+    plain["consumed_by"] = None if consumed_by is None else uncolumn(str(consumed_by))
     plain["decisions"] = _decisions(db, str(columns[0]))
     record = ApprovalRecord.from_dict(plain)
-    known = (record.id, record.capability_id, record.actor.id, ticks(record.expires_at))
-    if (*known, record.quorum) != tuple(columns):
+    texts = (record.id, record.capability_id, record.actor.id)
+    known = (*map(column, texts), ticks(record.expires_at), record.quorum)
+    if known != tuple(columns):
         return replace(record, binding=_ALTERED)
     return record
 
 
-def _decisions(db: sqlite3.Connection, approval_id: str) -> list[object]:
+def _decisions(db: Db, approval_id: str) -> list[object]:
     rows = db.execute(
         "SELECT body FROM capgate_decisions WHERE approval_id = ? ORDER BY place", (approval_id,)
     )

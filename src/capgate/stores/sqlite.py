@@ -1,103 +1,115 @@
-"""An SQLite database as the stores use it: whole transactions, each one hop to its thread."""
+"""SQLite, with the standard library's driver: one file, one thread, a write-ahead log."""
 
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING, TypeVar
+import time
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from capgate.stores.schema import connect
-from capgate.stores.url import file_of
-from capgate.stores.worker import Job, Worker
+from capgate.stores.database import WAIT_SECONDS, Database, Db
+from capgate.stores.schema import SchemaStatus, steps_of, upgrade
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from pathlib import Path
 
-T = TypeVar("T")
+_PAUSE: Final = 0.01
+_OWNER_ONLY: Final = 0o600
 
 
-class Sqlite:
-    """One database file. It is opened at first use, and again after an error of its connection.
+class Sqlite(Database):
+    """One file. Whoever writes locks all of it, so no transaction needs another lock."""
 
-    Args:
-        url: `sqlite:///FILE`.
+    errors: ClassVar[type[Exception]] = sqlite3.Error
+    begin: ClassVar[str] = "BEGIN IMMEDIATE"
+    lock_row: ClassVar[str | None] = None
+    lock_order: ClassVar[str | None] = None
+    purge: ClassVar[str] = "DELETE FROM capgate_idempotency WHERE expires_at <= ?"
 
-    Raises:
-        ConfigurationError: Not such a URL.
-    """
+    def __init__(self, file: Path) -> None:
+        """Use `file`, which need not be there yet."""
+        super().__init__(threads=1)
+        self.file = file
+        self._steps = steps_of("sqlite_schema")
 
-    __slots__ = ("_connection", "_worker", "file")
-
-    file: Path
-
-    def __init__(self, url: str) -> None:
-        """See the class."""
-        self.file = file_of(url)
-        self._connection: sqlite3.Connection | None = None
-        self._worker = Worker("capgate-sqlite", self._disconnect)
-
-    async def open(self) -> None:
-        """Open the file now, and bring its tables up to date.
-
-        Raises:
-            ConfigurationError: It is of a newer version of capgate.
-            sqlite3.Error: It cannot be opened or written.
-        """
-        await self._worker.run(self._connected)
-
-    async def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` in one transaction that writes; nothing of it stays if it raises.
-
-        Raises:
-            sqlite3.Error: The database failed, or was locked by others for too long.
-            RuntimeError: It has been closed.
-            BaseException: Whatever `work` raised.
-        """
-        return await self._worker.run(lambda: self.write(work))
-
-    def post(self, work: Callable[[], T]) -> Job[T]:
-        """Have `work` run in the database's thread, where it may `write`.
-
-        Raises:
-            RuntimeError: The database has been closed.
-        """
-        return self._worker.post(work)
-
-    async def aclose(self) -> None:
-        """Finish what was asked and close the file."""
-        await self._worker.aclose()
-
-    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` in one transaction, in the database's own thread; raises as `transact`."""
-        connection = self._connected()
+    def connect(self) -> Db:
+        """See `Database.connect`."""
+        if not self.file.exists():
+            self.file.touch(_OWNER_ONLY)
+        connection = sqlite3.connect(self.file, isolation_level=None, timeout=WAIT_SECONDS)
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            result = work(connection)
-            connection.execute("COMMIT")
-        except sqlite3.Error:
-            # The connection may be what is broken: the next transaction has a new one.
-            self._disconnect()
+            _write_ahead(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            self._upgrade(connection)
+        except BaseException:
+            connection.close()
             raise
+        return connection
+
+    def status(self) -> SchemaStatus:
+        """See `Database.status`."""
+        connection = self._reading()
+        try:
+            return SchemaStatus(_version(connection), max(self._steps))
+        finally:
+            connection.close()
+
+    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
+        """See `Database.stream`."""
+        connection = self._reading()
+        try:
+            for (text,) in connection.execute(sql, values):
+                yield text
+        finally:
+            connection.close()
+
+    def _reading(self) -> sqlite3.Connection:
+        uri = f"{self.file.absolute().as_uri()}?mode=ro"
+        return sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS)
+
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        if _version(connection) == max(self._steps):
+            return
+
+        def apply(number: int, script: str) -> None:
+            for statement in _statements(script):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number}")
+
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Again, now that nobody else can be upgrading.
+            upgrade(_version(connection), self._steps, apply)
+            connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
             raise
-        return result
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = connect(self.file)
-        return self._connection
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
 
 
-def database_of(given: str | Sqlite) -> Sqlite:
-    """Return the database that a store was given, or the one at its URL.
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log; two that switch at once are not made to wait by SQLite."""
+    end = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
 
-    Raises:
-        ConfigurationError: Not a store's URL.
-    """
-    return given if isinstance(given, Sqlite) else Sqlite(given)
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -9,25 +9,25 @@ from capgate.audit import AuditEvent, freeze
 from capgate.stores.approvals import SqlApprovals
 from capgate.stores.audit import SqlAudit
 from capgate.stores.idempotency import SqlIdempotency
-from capgate.stores.sqlite import Sqlite
+from capgate.stores.opening import database_of
 from capgate.stores.unfinished import Unfinished, check_settling, settle, unfinished
 
 if TYPE_CHECKING:
-    import sqlite3
     from types import TracebackType
     from typing import Literal, Self
 
     from capgate.call import Actor
+    from capgate.stores.database import Db
 
 
 class Store:
     """Approvals, audit and idempotency on one database: `Engine(store=Store("sqlite:///app.db"))`.
 
-    The file is made, or brought up to date, when the engine is entered or at first use. An engine
-    that was entered closes it.
+    A file is made, and the tables brought up to date, when the engine is entered or at first use.
+    An engine that was entered closes it.
 
     Args:
-        url: `sqlite:///FILE`; `sqlite:////ABSOLUTE/FILE` for an absolute path.
+        url: `sqlite:///FILE`, `sqlite:////ABSOLUTE/FILE` or `postgresql://USER@HOST/NAME`.
 
     Raises:
         ConfigurationError: Not such a URL.
@@ -41,7 +41,7 @@ class Store:
 
     def __init__(self, url: str) -> None:
         """See the class."""
-        self._database = Sqlite(url)
+        self._database = database_of(url)
         self.approvals = SqlApprovals(self._database, fence=True)
         self.audit = SqlAudit(self._database)
         self.idempotency = SqlIdempotency(self._database)
@@ -51,7 +51,7 @@ class Store:
 
         Raises:
             ConfigurationError: It is of a newer version of capgate.
-            sqlite3.Error: It cannot be opened or written.
+            Exception: Whatever the driver raises: it cannot be opened or written.
         """
         await self._database.open()
 
@@ -97,7 +97,7 @@ class Store:
         effect = check_settling(outcome, by, comment)
         data = freeze({"effect": effect.value, "comment": comment})
 
-        def run(db: sqlite3.Connection) -> None:
+        def run(db: Db) -> None:
             settled = settle(db, execution_id, effect)
             event = AuditEvent(
                 "capability.settled",

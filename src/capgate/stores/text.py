@@ -61,10 +61,15 @@ def moment(at: int) -> datetime:
     return _EPOCH + at * _TICK
 
 
-def storable(text: str) -> bool:
-    """Tell whether a text can be asked for at all: one with a lone surrogate was never stored."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def column(text: str) -> str:
+    """Return any text as one that every database takes: NUL and lone surrogates are escaped.
+
+    No two texts give the same; what is plain stays as it is, to be read and asked for by people.
+    """
+    plain = text.isascii() and text.isprintable() and not text.startswith('"')
+    return text if plain else json.dumps(text)
+
+
+def uncolumn(stored: str) -> str:
+    """Return the text that `column` wrote."""
+    return str(json.loads(stored)) if stored.startswith('"') else stored

@@ -14,11 +14,12 @@ from capgate.approvals import check_comment
 from capgate.call import Actor
 from capgate.errors import CapabilityError, Effect, ErrorCode
 from capgate.idempotency import StoredOutcome, store_error
-from capgate.stores.text import dump, moment
+from capgate.stores.text import column, dump, moment, uncolumn
 
 if TYPE_CHECKING:
-    import sqlite3
     from datetime import datetime
+
+    from capgate.stores.database import Db
 
 END: Final = "DELETE FROM capgate_executions WHERE execution_id = ?"
 """Strikes out an execution that has ended."""
@@ -60,7 +61,7 @@ class Unfinished:
     since: datetime
 
 
-def unfinished(db: sqlite3.Connection, limit: int) -> list[Unfinished]:
+def unfinished(db: Db, limit: int) -> list[Unfinished]:
     """Return the oldest unfinished executions."""
     rows = db.execute(_ALL, (min(limit, 2**62),)).fetchall()
     return [_unfinished(row) for row in rows]
@@ -82,17 +83,18 @@ def check_settling(outcome: object, by: object, comment: object) -> Effect:
     return Effect(str(outcome))
 
 
-def settle(db: sqlite3.Connection, execution_id: str, effect: Effect) -> Unfinished:
+def settle(db: Db, execution_id: str, effect: Effect) -> Unfinished:
     """Strike out an unfinished execution and give its key the answer that fits.
 
     Raises:
         LookupError: There is none with that id.
     """
-    row = db.execute(_ONE, (execution_id, execution_id, 1)).fetchone()
+    name = column(execution_id)
+    row = db.execute(_ONE, (name, name, 1)).fetchone()
     if row is None:
         raise LookupError("no unfinished execution has that id")
     *_, approval_id, key, _ = row
-    db.execute(END, (execution_id,))
+    db.execute(END, (name,))
     if effect is Effect.NONE:
         db.execute(_FREE, (key, approval_id))
     else:
@@ -108,8 +110,9 @@ def _settled(execution_id: str, effect: Effect) -> StoredOutcome:
 
 def _unfinished(row: tuple[str, str | None, str | None, str | None, int]) -> Unfinished:
     execution_id, capability_id, approval_id, scoped, since = row
-    key: str | None = None
     if scoped is not None:
         # `scoped_key` made it: the capability stands first, the caller's own key last.
-        capability_id, *_, key = json.loads(scoped)
-    return Unfinished(execution_id, capability_id or "", approval_id, key, moment(since))
+        capability, *_, key = json.loads(scoped)
+        return Unfinished(uncolumn(execution_id), capability, None, key, moment(since))
+    known, approval = uncolumn(capability_id or ""), uncolumn(approval_id or "")
+    return Unfinished(uncolumn(execution_id), known, approval, None, moment(since))

@@ -1,4 +1,4 @@
-"""The one thread that talks to a database: jobs go in from any event loop, answers come back.
+"""The threads that talk to a database: jobs go in from any event loop, answers come back.
 
 Nothing here knows what a job does.
 """
@@ -35,7 +35,7 @@ class Job(Generic[T]):
         self._result: T | None = None
 
     def run(self) -> None:
-        """Do it in the thread, unless its task has gone by then."""
+        """Do it in a thread, unless its task has gone by then."""
         if not self.take():
             return
         try:
@@ -59,26 +59,29 @@ class Job(Generic[T]):
 
 
 class Worker:
-    """Runs jobs one after another in a thread of its own, started by the first one.
+    """Runs jobs in threads of its own, each started when there is work for it.
 
     Args:
-        name: The thread's.
-        close: What the thread does last.
+        name: The threads'.
+        close: What each thread does last.
+        threads: How many jobs can run at once; with one, they run one after another.
     """
 
-    __slots__ = ("_close", "_closed", "_jobs", "_lock", "_name", "_thread")
+    __slots__ = ("_close", "_closed", "_idle", "_jobs", "_lock", "_most", "_name", "_threads")
 
-    def __init__(self, name: str, close: Callable[[], None]) -> None:
+    def __init__(self, name: str, close: Callable[[], None], *, threads: int = 1) -> None:
         """See the class."""
         self._name = name
         self._close = close
+        self._most = threads
         self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
         self._closed = False
         self._lock = threading.Lock()
 
     def post(self, work: Callable[[], T]) -> Job[T]:
-        """Have `work` done in the thread, whether or not anybody waits for it.
+        """Have `work` done in a thread, whether or not anybody waits for it.
 
         Raises:
             RuntimeError: The worker has been closed.
@@ -92,7 +95,7 @@ class Worker:
         return job
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do `work` in the thread and return what it returned.
+        """Do `work` in a thread and return what it returned.
 
         A task that is cancelled while its job runs does not learn how the job ended.
 
@@ -111,15 +114,21 @@ class Worker:
             del job  # or what it raised would hold itself alive
 
     def _start(self) -> None:
-        if self._thread is None:
-            # A process that ends does not wait for a store nobody closed: commits are whole.
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
+        if self._idle > self._jobs.qsize() or len(self._threads) == self._most:
+            return
+        # A process that ends does not wait for a store nobody closed: commits are whole.
+        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _work(self) -> None:
         try:
             while True:
+                with self._lock:
+                    self._idle += 1
                 job = self._jobs.get()
+                with self._lock:
+                    self._idle -= 1
                 if job is None:
                     return
                 job.run()
@@ -128,11 +137,11 @@ class Worker:
             self._close()
 
     async def aclose(self) -> None:
-        """Take no more jobs, do those that wait, and end the thread."""
+        """Take no more jobs, do those that wait, and end the threads."""
         with self._lock:
-            thread, closed, self._closed = self._thread, self._closed, True
-            if thread is not None and not closed:
+            threads, closed, self._closed = tuple(self._threads), self._closed, True
+            for _ in () if closed else threads:
                 self._jobs.put(None)
-        if thread is not None:
-            with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True):
+            for thread in threads:
                 await anyio.to_thread.run_sync(thread.join)

@@ -1,0 +1,145 @@
+"""A database as the stores use it: whole transactions, each one hop to a thread.
+
+Here: what every kind of database shares. Not here: SQL, and how one kind is opened.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+from capgate.stores.worker import Job, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from capgate.stores.schema import SchemaStatus
+
+T = TypeVar("T")
+WAIT_SECONDS = 5.0
+"""How long a connection, or a lock that others hold, is waited for."""
+
+
+class Cursor(Protocol):
+    """What a statement left."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that were changed."""
+        ...
+
+    def fetchone(self) -> Any:
+        """Return the next row, None after the last."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return every row that is left."""
+        ...
+
+
+class Db(Protocol):
+    """An open connection. Statements are written with `?`, or `?1` where a value stands twice."""
+
+    def execute(self, sql: str, values: tuple[object, ...] = (), /) -> Cursor:
+        """Run one statement."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it; what was not committed is undone."""
+        ...
+
+
+class Database(ABC):
+    """One database and the threads that talk to it, each with a connection of its own.
+
+    A connection is opened at first use, and again after an error of the database.
+
+    Args:
+        threads: How many transactions can be under way at once.
+    """
+
+    errors: ClassVar[type[Exception]]
+    """What the driver raises."""
+    begin: ClassVar[str]
+    lock_row: ClassVar[str | None]
+    """Locks the row of one approval, where a transaction does not lock by itself."""
+    lock_order: ClassVar[str | None]
+    """Lets one transaction after another give out places in an order, named by a text."""
+    purge: ClassVar[str]
+    """Deletes idempotency keys that have expired."""
+
+    def __init__(self, threads: int) -> None:
+        """See the class."""
+        self._own = threading.local()
+        self._worker = Worker("capgate-store", self._disconnect, threads=threads)
+
+    @abstractmethod
+    def connect(self) -> Db:
+        """Open a connection, and bring the tables up to date.
+
+        Raises:
+            ConfigurationError: The database is of a newer version of capgate.
+            Exception: Whatever the driver raises.
+        """
+
+    @abstractmethod
+    def status(self) -> SchemaStatus:
+        """Return where the database stands, changing nothing."""
+
+    @abstractmethod
+    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
+        """Yield the texts of a query one by one, on a connection of its own, in constant memory."""
+
+    async def open(self) -> None:
+        """Open the database now, and bring its tables up to date; raises as `connect`."""
+        await self._worker.run(self._connected)
+
+    async def transact(self, work: Callable[[Db], T]) -> T:
+        """Run `work` in one transaction; nothing of it stays if it raises.
+
+        Raises:
+            RuntimeError: The database has been closed.
+            Exception: Whatever the driver, or `work`, raised.
+        """
+        return await self._worker.run(lambda: self.write(work))
+
+    def post(self, work: Callable[[], T]) -> Job[T]:
+        """Have `work` run in a thread of the database, where it may `write`.
+
+        Raises:
+            RuntimeError: The database has been closed.
+        """
+        return self._worker.post(work)
+
+    def write(self, work: Callable[[Db], T]) -> T:
+        """Run `work` in one transaction, in a thread of the database; raises as `transact`."""
+        connection = self._connected()
+        try:
+            connection.execute(self.begin)
+            result = work(connection)
+            connection.execute("COMMIT")
+        except self.errors:
+            # The connection may be what is broken: the next transaction has a new one.
+            self._disconnect()
+            raise
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        return result
+
+    async def aclose(self) -> None:
+        """Finish what was asked and close the connections."""
+        await self._worker.aclose()
+
+    def _connected(self) -> Db:
+        connection: Db | None = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = self._own.connection = self.connect()
+        return connection
+
+    def _disconnect(self) -> None:
+        connection: Db | None = getattr(self._own, "connection", None)
+        self._own.connection = None
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,160 @@
+"""PostgreSQL, with psycopg 3: a few threads, each with a connection of its own."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from capgate.stores.database import WAIT_SECONDS, Cursor, Database, Db
+from capgate.stores.schema import SchemaStatus, steps_of, upgrade
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_THREADS: Final = 4
+_LOCK: Final = 0x6361_7067_6174_6501
+"""An arbitrary number that stands for capgate's tables among advisory locks."""
+_PAGE: Final = 1_000
+_PLACE: Final = re.compile(r"\?(\d*)")
+
+
+class Postgres(Database):
+    """One database. Locks are taken row by row, and in turns where an order is given out."""
+
+    errors: ClassVar[type[Exception]] = psycopg.Error
+    begin: ClassVar[str] = "BEGIN"
+    lock_row: ClassVar[str | None] = "SELECT 1 FROM capgate_approvals WHERE id = ? FOR UPDATE"
+    lock_order: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
+    purge: ClassVar[str] = """
+        DELETE FROM capgate_idempotency WHERE key IN (
+            SELECT key FROM capgate_idempotency WHERE expires_at <= ?
+            LIMIT 100 FOR UPDATE SKIP LOCKED)"""
+
+    def __init__(self, url: str) -> None:
+        """Use the database at `url`.
+
+        Raises:
+            ValueError: Not a URL that the driver can read.
+        """
+        super().__init__(threads=_THREADS)
+        try:
+            conninfo_to_dict(url)
+        except psycopg.ProgrammingError as error:
+            raise ValueError("not a connection URL") from error
+        self._url = url
+        self._steps = steps_of("postgres_schema")
+
+    def connect(self) -> Db:
+        """See `Database.connect`."""
+        connection = self._connection()
+        try:
+            self._upgrade(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def status(self) -> SchemaStatus:
+        """See `Database.status`."""
+        connection = self._connection()
+        try:
+            return SchemaStatus(_version(connection), max(self._steps))
+        finally:
+            connection.close()
+
+    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
+        """See `Database.stream`."""
+        connection = self._connection()
+        try:
+            connection.execute("BEGIN READ ONLY")
+            yield from connection.stream(sql, values)
+        finally:
+            connection.close()
+
+    def _connection(self) -> _Connection:
+        wait = int(1000 * WAIT_SECONDS)
+        ours = f"-c lock_timeout={wait} -c statement_timeout={4 * wait}"
+        given = conninfo_to_dict(self._url)
+        settings: dict[str, Any] = {
+            "application_name": "capgate",
+            "connect_timeout": int(WAIT_SECONDS),
+            **given,
+            # What the application says comes last, and so has the last word.
+            "options": f"{ours} {given.get('options') or ''}",
+        }
+        return _Connection(psycopg.connect(autocommit=True, **settings))
+
+    def _upgrade(self, connection: _Connection) -> None:
+        if _version(connection) == max(self._steps):
+            return
+
+        def apply(number: int, script: str) -> None:
+            connection.run(script)
+            connection.execute("UPDATE capgate_schema SET version = ?", (number,))
+
+        connection.execute("BEGIN")
+        try:
+            connection.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+            connection.run("CREATE TABLE IF NOT EXISTS capgate_schema (version BIGINT NOT NULL)")
+            connection.run(
+                "INSERT INTO capgate_schema SELECT 0"
+                " WHERE NOT EXISTS (SELECT 1 FROM capgate_schema)"
+            )
+            upgrade(_version(connection), self._steps, apply)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+
+class _Connection:
+    """A connection that takes statements as `Db` writes them."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, values: tuple[object, ...] = (), /) -> Cursor:
+        return self._connection.execute(_translated(sql), _named(values))
+
+    def run(self, script: str) -> None:
+        """Run statements that take no values."""
+        self._connection.execute(cast("Any", script))
+
+    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
+        with self._connection.cursor("capgate") as cursor:
+            cursor.itersize = _PAGE
+            for (text,) in cursor.execute(_translated(sql), _named(values)):
+                yield text
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@functools.lru_cache(maxsize=256)
+def _translated(sql: str) -> Any:
+    """Return a statement with psycopg's places for values: by name, so that one can stand twice."""
+    place = 0
+
+    def name(found: re.Match[str]) -> str:
+        nonlocal place
+        place = int(found[1]) if found[1] else place + 1
+        return f"%(v{place})s"
+
+    return _PLACE.sub(name, sql)
+
+
+def _named(values: tuple[object, ...]) -> dict[str, object]:
+    return {f"v{place}": value for place, value in enumerate(values, 1)}
+
+
+def _version(connection: _Connection) -> int:
+    if connection.execute("SELECT to_regclass('capgate_schema')").fetchone()[0] is None:
+        return 0
+    row: tuple[int] | None = connection.execute("SELECT version FROM capgate_schema").fetchone()
+    return 0 if row is None else row[0]
