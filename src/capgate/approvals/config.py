@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from capgate.approvals.plain import is_array
 from capgate.approvals.record import ApprovalDecision, ApprovalRecord
-from capgate.call import Actor
+from capgate.call import Actor, Duration, to_seconds
 from capgate.errors import ConfigurationError, Issue
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class ApprovalConfig:
         contract: `exact` refuses to resume when the capability has changed since;
             `compatible` lets today's contract judge the stored input.
         load_actor: Given the requester as stored, returns who that is today, or None.
+        expire_every: Seconds, or a timedelta, between two passes that mark lapsed requests, while
+            the engine is entered. None: they are marked when somebody looks.
 
     Raises:
         ConfigurationError: Naming every setting that is wrong.
@@ -51,6 +53,7 @@ class ApprovalConfig:
     keys: Sequence[bytes] = field(default=(), kw_only=True, repr=False)
     contract: Literal["exact", "compatible"] = field(default="exact", kw_only=True)
     load_actor: LoadActor | None = field(default=None, kw_only=True)
+    expire_every: Duration | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse what could only fail later, and keep the keys as a tuple."""
@@ -86,6 +89,11 @@ def _other_issues(config: ApprovalConfig) -> Iterator[Issue]:
         given: object = getattr(config, name)
         if given is not None and not callable(given):
             yield _issue(f"{name} must be an async callable or None", name)
+    if config.expire_every is not None:
+        try:
+            to_seconds(config.expire_every, "expire_every")
+        except TypeError as error:
+            yield _issue(str(error), "expire_every")
 
 
 def _issue(message: str, where: str) -> Issue:

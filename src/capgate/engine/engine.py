@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, overload
 
 import anyio
@@ -19,6 +20,7 @@ from capgate.engine.describing import description, summary
 from capgate.engine.discover import Discoverer
 from capgate.engine.drain import Background, DrainReport, Live
 from capgate.engine.enrolment import Enrolment
+from capgate.engine.housekeeping import keep_house
 from capgate.engine.parts import EngineParts
 from capgate.engine.registry import Registry
 from capgate.engine.resuming import Resuming
@@ -260,7 +262,7 @@ class Engine(Calls[DepsT]):
         await open_store(self._parts.settings.store)
         self._enrolment.closed = True
         self._background = Background()
-        await self._background.start(self._auditor.run)
+        await self._background.start(partial(keep_house, self._auditor, self._runtime))
         return self
 
     async def __aexit__(

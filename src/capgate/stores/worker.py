@@ -5,6 +5,7 @@ Nothing here knows what a job does.
 
 from __future__ import annotations
 
+import os
 import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -67,17 +68,32 @@ class Worker:
         threads: How many jobs can run at once; with one, they run one after another.
     """
 
-    __slots__ = ("_close", "_closed", "_idle", "_jobs", "_lock", "_most", "_name", "_threads")
+    __slots__ = (
+        "_close",
+        "_closed",
+        "_idle",
+        "_jobs",
+        "_lock",
+        "_most",
+        "_name",
+        "_process",
+        "_threads",
+    )
 
     def __init__(self, name: str, close: Callable[[], None], *, threads: int = 1) -> None:
         """See the class."""
         self._name = name
         self._close = close
         self._most = threads
+        self._closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start with no thread: a new worker, or one in a process that was forked from its own."""
+        self._process = os.getpid()
         self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._idle = 0
-        self._closed = False
         self._lock = threading.Lock()
 
     def post(self, work: Callable[[], T]) -> Job[T]:
@@ -87,6 +103,8 @@ class Worker:
             RuntimeError: The worker has been closed.
         """
         job = Job(work)
+        if self._process != os.getpid():
+            self._begin()
         with self._lock:
             if self._closed:
                 raise RuntimeError("the store is closed")
@@ -138,6 +156,8 @@ class Worker:
 
     async def aclose(self) -> None:
         """Take no more jobs, do those that wait, and end the threads."""
+        if self._process != os.getpid():
+            self._begin()
         with self._lock:
             threads, closed, self._closed = tuple(self._threads), self._closed, True
             for _ in () if closed else threads:
