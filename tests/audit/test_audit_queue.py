@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from capgate.audit import Auditor, MemoryAudit
+from capgate.audit import AuditFailure, Auditor, MemoryAudit
 
 
 @asynccontextmanager
@@ -270,3 +270,58 @@ async def test_many_callers_keep_their_order(make):
     for name in "abcdefgh":
         mine = [each for each in gate.ids if each.startswith(name)]
         assert mine == sorted(mine)
+
+
+class Batches:
+    """A sink that keeps the lists it was given, and can be told to fail."""
+
+    def __init__(self):
+        self.given = []
+        self.broken = False
+        self.go = anyio.Event()
+
+    async def __call__(self, event):
+        await self.write_many([event])
+
+    async def write_many(self, events):
+        self.given.append([event.execution_id for event in events])
+        await self.go.wait()
+        if self.broken:
+            raise OSError("gone")
+
+
+async def test_a_sink_that_takes_many_gets_what_waits_as_one_list(make):
+    """What is queued while the sink is busy comes in one list, in order, and nothing twice."""
+    sink = Batches()
+    async with running(sink) as audit:
+        for number in range(5):
+            audit.emit(make(str(number)))
+        await anyio.wait_all_tasks_blocked()
+        audit.emit(make("5"))
+        sink.go.set()
+        assert await audit.drain(5)
+    assert [each for given in sink.given for each in given] == [str(n) for n in range(6)]
+    assert len(sink.given) < 6
+
+
+async def test_a_list_that_fails_fails_as_a_whole_and_the_next_is_delivered(make):
+    """Everybody who waits for a part of it is told, and the sink is asked again."""
+    sink = Batches()
+    sink.broken = True
+    failed = []
+
+    async def insist(audit, number):
+        with pytest.raises(AuditFailure):
+            await audit.emit_strict(make(str(number)))
+        failed.append(number)
+
+    async with running(sink) as audit:
+        async with anyio.create_task_group() as group:
+            for number in range(4):
+                group.start_soon(insist, audit, number)
+            await anyio.wait_all_tasks_blocked()
+            sink.go.set()
+        sink.broken = False
+        await audit.emit_strict(make("last"))
+    assert sorted(failed) == [0, 1, 2, 3]
+    assert sink.given[-1] == ["last"]

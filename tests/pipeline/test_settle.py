@@ -32,7 +32,7 @@ class Leaving(Stage):
             invocation.on_settle(callback)
 
 
-def world(*stages, handler=None, **fields):
+def world(*stages, handler=None, patience=30.0, **fields):
     """Build an engine whose stages leave callbacks, with the capability `cap`."""
     pipeline = Pipeline.default()
     for stage in stages:
@@ -43,7 +43,7 @@ def world(*stages, handler=None, **fields):
         pipeline=pipeline,
         audit=audit,
         on_internal_error=lambda _: None,
-        limits=Limits(policy_timeout=0.2),
+        limits=Limits(policy_timeout=patience),
     )
 
     async def give() -> int:
@@ -205,7 +205,7 @@ async def test_a_callback_that_raises_changes_nothing(kind, asynchronous, handle
 async def test_a_callback_that_hangs_is_bounded():
     """A callback that never ends is given up; the outcome stays and the others run (SI-12)."""
     ran = []
-    engine, _ = world(Leaving(lambda: ran.append(1), anyio.sleep_forever))
+    engine, _ = world(Leaving(lambda: ran.append(1), anyio.sleep_forever), patience=0.2)
     with structlog.testing.capture_logs() as logs:
         assert await engine.invoke("cap", actor=DANA) == 1
     assert ran == [1]

@@ -13,7 +13,7 @@ import anyio
 
 from capgate import Actor, ApprovalConfig, ApprovalRule, Engine
 from capgate.errors import CapabilityError
-from capgate.stores import Store
+from capgate.stores import SqlApprovals, SqlAudit, Store
 
 DANA, MIA = Actor("dana"), Actor("mia")
 
@@ -54,37 +54,39 @@ def reach(point):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def watched(kept, name, point):
+def watched(kind, name):
     """Make a method of a store reach a point before and after what it does."""
-    method = getattr(type(kept), name)
+    method = getattr(kind, name)
 
     async def watching(self, *args, **named):
-        reach(f"{point}-before")
+        reach(f"{name}-before")
         answer = await method(self, *args, **named)
-        reach(f"{point}-after")
+        reach(f"{name}-after")
         return answer
 
-    setattr(type(kept), name, watching)
+    setattr(kind, name, watching)
 
 
-def watch_audit(kept):
+def watch_audit(kind):
     """Make the audit reach a point before and after each type of event."""
-    method = type(kept).__call__
+    method = kind.write_many
 
-    async def watching(self, event):
-        reach(f"{event.type}-before")
-        await method(self, event)
-        reach(f"{event.type}-after")
+    async def watching(self, events):
+        for event in events:
+            reach(f"{event.type}-before")
+        await method(self, events)
+        for event in events:
+            reach(f"{event.type}-after")
 
-    type(kept).__call__ = watching
+    kind.write_many = watching
 
 
 async def live(url, effects):
     """Ask, approve and resume once, dying on the way."""
-    engine, store = desk(url, effects)
     for name in ("create", "decide", "consume"):
-        watched(store.approvals, name, name)
-    watch_audit(store.audit)
+        watched(SqlApprovals, name)
+    watch_audit(SqlAudit)
+    engine, _ = desk(url, effects)
     async with engine:
         asked = await engine.attempt("pay", {"order": "o1"}, actor=DANA)
         await engine.approvals.approve(asked.approval.id, by=MIA)

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, cast
 from capgate.errors import contained
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from capgate.audit.event import AuditEvent
     from capgate.audit.sink import AuditSink
 
 
@@ -37,6 +40,12 @@ def name_of(sink: object) -> str:
     """Name a sink by its function or its class, never by its `repr`."""
     name = contained(lambda: getattr(sink, "__qualname__", None))
     return name if type(name) is str else type(sink).__qualname__
+
+
+def many_of(sink: AuditSink) -> Callable[[list[AuditEvent]], object] | None:
+    """Return the method of a sink that takes several events at once, None if it has none."""
+    many = contained(lambda: getattr(sink, "write_many", None))
+    return many if callable(many) else None
 
 
 def bound(sink: AuditSink) -> AuditSink:

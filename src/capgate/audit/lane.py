@@ -6,20 +6,25 @@ Here: calling one sink and its worker. Not here: which sinks an event goes to, a
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, cast
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from capgate.audit.foreign import discard, is_awaitable
+from capgate.audit.foreign import discard, is_awaitable, many_of
 from capgate.errors import contained, is_exit
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Sequence
 
     from capgate.audit.event import AuditEvent
     from capgate.audit.report import SinkReporter
     from capgate.audit.sink import AuditSink
+
+
+_BATCH: Final = 256
+"""The most events that a sink is given at once."""
 
 
 class Item:
@@ -60,7 +65,18 @@ class Item:
 class Lane:
     """One sink and the events that wait for it, delivered in order by one worker."""
 
-    __slots__ = ("_reporter", "_size", "_stash", "_timeout", "_wake", "backlog", "name", "sink")
+    __slots__ = (
+        "_flying",
+        "_many",
+        "_reporter",
+        "_size",
+        "_stash",
+        "_timeout",
+        "_wake",
+        "backlog",
+        "name",
+        "sink",
+    )
 
     name: str
     sink: AuditSink
@@ -76,6 +92,9 @@ class Lane:
         self._size = size
         self._stash: Item | None = None
         self._wake: anyio.Event | None = None
+        self._many = many_of(sink)
+        # How many items at the head are being delivered now.
+        self._flying = 0
 
     def call(self, event: AuditEvent) -> str | None:
         """Call the sink in place; returns the kind of failure, `"later"` for an awaitable."""
@@ -153,7 +172,7 @@ class Lane:
 
     def give_up(self, item: Item, failure: str) -> None:
         """Take an item out of the queue; one that is being delivered is left to its timeout."""
-        if not item.settled and self.backlog[0] is not item:
+        if not item.settled and self.backlog.index(item) >= self._flying:
             self.backlog.remove(item)
             item.withdraw()
             item.finish(failure)
@@ -162,16 +181,27 @@ class Lane:
         """Deliver what is queued, in order, until cancelled."""
         while True:
             while self.backlog:
-                item = self.backlog[0]
-                failure = await self.deliver(item)
-                self.backlog.popleft()
-                item.finish(failure)
+                items = self._next()
+                self._flying = len(items)
+                failure = await self.deliver(*items)
+                self._flying = 0
+                for item in items:
+                    self.backlog.popleft()
+                    item.finish(failure)
                 await checkpoint()
             self._wake = anyio.Event()
             await self._wake.wait()
             self._wake = None
 
-    async def deliver(self, item: Item) -> str | None:
+    def _next(self) -> list[Item]:
+        """Return what is delivered next: one item, or as many events as the sink takes at once."""
+        head = self.backlog[0]
+        if self._many is None or head.event is None or head.returned is not None:
+            return [head]
+        ready = takewhile(lambda item: item.event and item.returned is None, self.backlog)
+        return list(islice(ready, _BATCH))
+
+    async def deliver(self, *items: Item) -> str | None:
         """Call the sink and await it within the timeout; returns the kind of failure.
 
         Must run in a task of capgate's own: there, a cancellation that no scope asked for is the
@@ -179,7 +209,7 @@ class Lane:
         """
         try:
             with anyio.move_on_after(self._timeout) as scope:
-                returned = await self._attempt(item)
+                returned = await self._attempt(items)
                 return None if returned is None else self.fail("junk", returned=returned)
         except BaseException as raised:
             own, rest = _parts(raised)
@@ -193,8 +223,12 @@ class Lane:
             return "raised" if own is not None else self.fail("raised", error=raised)
         return self.fail("timeout") if scope.cancelled_caught else None
 
-    async def _attempt(self, item: Item) -> object:
+    async def _attempt(self, items: Sequence[Item]) -> object:
         """Call and await the sink; returns what should have been None."""
+        if len(items) > 1 and self._many is not None:
+            answer = self._many([item.event for item in items if item.event is not None])
+            return await cast("Awaitable[object]", answer) if is_awaitable(answer) else answer
+        (item,) = items
         event, returned = item.event, item.returned
         item.returned = None
         if returned is None and event is not None:

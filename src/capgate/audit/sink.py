@@ -13,7 +13,11 @@ from capgate.audit.event import AuditEvent
 from capgate.errors import ConfigurationError, Issue
 
 AuditSink: TypeAlias = Callable[[AuditEvent], Awaitable[None] | None]
-"""Any callable or async callable of an event; it returns nothing and must not block."""
+"""Any callable or async callable of an event; it returns nothing and must not block.
+
+One with an async method `write_many(events)` is given what waits for it in an entered engine as
+one list: all of it is taken, or it raises and none is.
+"""
 
 
 @dataclass(frozen=True, slots=True, init=False)

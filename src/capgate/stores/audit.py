@@ -18,7 +18,7 @@ from capgate.stores.text import column
 from capgate.stores.unfinished import END
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from capgate.audit import AuditEvent
     from capgate.call import Watch
@@ -84,18 +84,22 @@ class SqlAudit:
         Raises:
             Exception: Whatever the driver raised: it was not written.
         """
-        await self._join(event.to_dict(), current_watch()).wait()
+        await self.write_many([event])
 
-    def _join(self, record: Mapping[str, JSON], watch: Watch) -> Job[None]:
-        """Put a record into the group that is open, or open one."""
+    async def write_many(self, events: Sequence[AuditEvent]) -> None:
+        """Append events to the chain, all or none; raises as a single one."""
+        records: list[Mapping[str, JSON]] = [event.to_dict() for event in events]
+        await self._join(records, current_watch()).wait()
+
+    def _join(self, records: list[Mapping[str, JSON]], watch: Watch) -> Job[None]:
+        """Put records into the group that is open, or open one."""
         with self._lock:
             group = self._open.get(watch)
             if group is None:
-                records = [record]
                 job = self._database.post(lambda: self._write(watch, records))
                 self._open[watch] = _Group(records, job)
                 return job
-            group.records.append(record)
+            group.records.extend(records)
             return group.job
 
     def _write(self, watch: Watch, records: list[Mapping[str, JSON]]) -> None:
