@@ -120,10 +120,17 @@ class SqlAudit:
         await self._database.open()
         return await anyio.to_thread.run_sync(self._verified)
 
-    def append(self, db: Db, records: Iterable[Mapping[str, JSON]]) -> None:
-        """Add records to the chain, in a transaction of the database's own thread."""
+    def take_turn(self, db: Db) -> None:
+        """Keep other writers of the chain waiting until the transaction ends.
+
+        Whoever locks rows too does this first, as `append` does, or two could wait for each other.
+        """
         if self._database.lock_order is not None:
             db.execute(self._database.lock_order, (f"capgate_audit {self._stream}",))
+
+    def append(self, db: Db, records: Iterable[Mapping[str, JSON]]) -> None:
+        """Add records to the chain, in a transaction of the database's own thread."""
+        self.take_turn(db)
         found = db.execute(_HEAD, (self._stream,)).fetchone()
         head = Head() if found is None else Head(*found)
         for record in records:

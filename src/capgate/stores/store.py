@@ -98,6 +98,7 @@ class Store:
         data = freeze({"effect": effect.value, "comment": comment})
 
         def run(db: Db) -> None:
+            self.audit.take_turn(db)
             settled = settle(db, execution_id, effect)
             event = AuditEvent(
                 "capability.settled",
