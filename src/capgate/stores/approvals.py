@@ -5,6 +5,7 @@ What a change means, and what refuses it, is in `capgate.approvals`; here is how
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import (
@@ -119,8 +120,6 @@ class SqlApprovals:
         approve = _APPROVE if decision.approved else _REJECT
 
         def change(db: Db) -> bool:
-            if self._database.lock_row is not None:
-                db.execute(self._database.lock_row, (id_,))
             if db.execute(_DECIDE, (*row, id_, ticks(now))).rowcount == 0:
                 return False
             db.execute(approve, (id_,))
@@ -178,6 +177,7 @@ class SqlApprovals:
         after: str | None = None,
     ) -> Sequence[ApprovalRecord]:
         """See `ApprovalStore.find`."""
+        limit = int(index(limit))
         if limit < 1:
             raise ValueError("limit must be at least 1")
         texts = (None if status is None else status.value, capability_id, actor_id, after)
@@ -203,6 +203,9 @@ class SqlApprovals:
         """
 
         def run(db: Db) -> ApprovalRecord:
+            if self._database.lock_row is not None:
+                # Or what is read afterwards could be what another made of it meanwhile.
+                db.execute(self._database.lock_row, (column(approval_id),))
             changed = change(db)
             record = _get(db, column(approval_id))
             if record is None:

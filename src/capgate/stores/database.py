@@ -67,7 +67,7 @@ class Database(ABC):
     lock_order: ClassVar[str | None]
     """Lets one transaction after another give out places in an order, named by a text."""
     purge: ClassVar[str]
-    """Deletes idempotency keys that have expired."""
+    """Deletes idempotency keys that have expired; what never ended stays for `unfinished`."""
 
     def __init__(self, threads: int) -> None:
         """See the class."""

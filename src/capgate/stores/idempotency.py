@@ -76,7 +76,7 @@ class SqlIdempotency:
             name, at = column(key), ticks(now)
             db.execute(_FORGET, (name, at))
             db.execute(self._database.purge, (at,))
-            entry = (name, input_hash, column(execution_id), at, until)
+            entry = (name, column(input_hash), column(execution_id), at, until)
             while db.execute(_CLAIM, entry).rowcount == 0:
                 row = db.execute(_READ, (name,)).fetchone()
                 if row is not None:
@@ -115,7 +115,7 @@ class SqlIdempotency:
 
 def _answer(row: tuple[str, str, str, str, str], input_hash: str) -> Claim:
     known, execution_id, state, approval_id, outcome = row
-    if known != input_hash:
+    if known != column(input_hash):
         return Conflict()
     if state == "suspended":
         return Suspended(uncolumn(approval_id), uncolumn(execution_id))

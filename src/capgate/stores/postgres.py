@@ -26,12 +26,13 @@ class Postgres(Database):
     """One database. Locks are taken row by row, and in turns where an order is given out."""
 
     errors: ClassVar[type[Exception]] = psycopg.Error
-    begin: ClassVar[str] = "BEGIN"
+    # Whatever the default is: a statement must see what others committed while it waited.
+    begin: ClassVar[str] = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     lock_row: ClassVar[str | None] = "SELECT 1 FROM capgate_approvals WHERE id = ? FOR UPDATE"
     lock_order: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
     purge: ClassVar[str] = """
         DELETE FROM capgate_idempotency WHERE key IN (
-            SELECT key FROM capgate_idempotency WHERE expires_at <= ?
+            SELECT key FROM capgate_idempotency WHERE expires_at <= ? AND state <> 'in-flight'
             LIMIT 100 FOR UPDATE SKIP LOCKED)"""
 
     def __init__(self, url: str) -> None:
@@ -96,7 +97,7 @@ class Postgres(Database):
             connection.run(script)
             connection.execute("UPDATE capgate_schema SET version = ?", (number,))
 
-        connection.execute("BEGIN")
+        connection.execute(self.begin)
         try:
             connection.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
             connection.run("CREATE TABLE IF NOT EXISTS capgate_schema (version BIGINT NOT NULL)")

@@ -39,7 +39,7 @@ def approval_row(record: ApprovalRecord) -> tuple[object, ...]:
 
 def decision_row(decision: ApprovalDecision) -> tuple[object, ...]:
     """Return a decision as the values of its row: who, what, and all of it."""
-    return approver_of(decision.by), int(decision.approved), dump(decision.to_dict())
+    return column(approver_of(decision.by)), int(decision.approved), dump(decision.to_dict())
 
 
 def approver_of(actor: Actor) -> str:

@@ -24,7 +24,8 @@ class Sqlite(Database):
     begin: ClassVar[str] = "BEGIN IMMEDIATE"
     lock_row: ClassVar[str | None] = None
     lock_order: ClassVar[str | None] = None
-    purge: ClassVar[str] = "DELETE FROM capgate_idempotency WHERE expires_at <= ?"
+    purge: ClassVar[str] = """
+        DELETE FROM capgate_idempotency WHERE expires_at <= ? AND state <> 'in-flight'"""
 
     def __init__(self, file: Path) -> None:
         """Use `file`, which need not be there yet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from operator import index
 from typing import TYPE_CHECKING
 
 from capgate.audit import AuditEvent, freeze
@@ -67,6 +68,7 @@ class Store:
         Raises:
             ValueError: The limit is below 1.
         """
+        limit = int(index(limit))
         if limit < 1:
             raise ValueError("limit must be at least 1")
         return await self._database.transact(lambda db: unfinished(db, limit))
@@ -94,7 +96,7 @@ class Store:
             LookupError: There is no such unfinished execution.
             TypeError, ValueError: An argument that cannot be.
         """
-        effect = check_settling(outcome, by, comment)
+        effect = check_settling(execution_id, outcome, by, comment)
         data = freeze({"effect": effect.value, "comment": comment})
 
         def run(db: Db) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
     from capgate.errors import JSON
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST: Final = 512
+_KEPT: Final = 200
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -62,14 +65,23 @@ def moment(at: int) -> datetime:
 
 
 def column(text: str) -> str:
-    """Return any text as one that every database takes: NUL and lone surrogates are escaped.
+    """Return any text as one that every database takes and can have in an index.
 
-    No two texts give the same; what is plain stays as it is, to be read and asked for by people.
+    NUL and lone surrogates are escaped; of what is too long, the beginning and a hash are kept. No
+    two texts give the same; what is plain and short stays as it is, to be read by people.
     """
     plain = text.isascii() and text.isprintable() and not text.startswith('"')
-    return text if plain else json.dumps(text)
+    stored = text if plain else json.dumps(text)
+    if len(stored) <= _LONGEST:
+        return stored
+    return f'"{stored[:_KEPT]}… {sha256(stored.encode()).hexdigest()}'
 
 
 def uncolumn(stored: str) -> str:
-    """Return the text that `column` wrote."""
-    return str(json.loads(stored)) if stored.startswith('"') else stored
+    """Return the text that `column` was given; its beginning and hash, if it was too long."""
+    if not stored.startswith('"'):
+        return stored
+    try:
+        return str(json.loads(stored))
+    except ValueError:
+        return stored

@@ -33,13 +33,13 @@ _UNFINISHED: Final = """
     ORDER BY 5, 1 LIMIT ?"""
 _ALL: Final = _UNFINISHED.format(one="", other="")
 _ONE: Final = _UNFINISHED.format(one="WHERE e.execution_id = ?", other="AND execution_id = ?")
-# The key of an approved call waits for the approval that the execution spent.
+# Its own key; and that of the approved call, which waits for the approval that was spent.
 _FREE: Final = """
     DELETE FROM capgate_idempotency
-    WHERE key = ? OR (state = 'suspended' AND approval_id = ?)"""
+    WHERE (state = 'in-flight' AND execution_id = ?) OR (state = 'suspended' AND approval_id = ?)"""
 _KEEP: Final = """
     UPDATE capgate_idempotency SET state = 'ended', outcome = ?
-    WHERE key = ? OR (state = 'suspended' AND approval_id = ?)"""
+    WHERE (state = 'in-flight' AND execution_id = ?) OR (state = 'suspended' AND approval_id = ?)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,23 @@ class Unfinished:
 
 def unfinished(db: Db, limit: int) -> list[Unfinished]:
     """Return the oldest unfinished executions."""
-    rows = db.execute(_ALL, (min(limit, 2**62),)).fetchall()
-    return [_unfinished(row) for row in rows]
+    found: dict[str, Unfinished] = {}
+    for row in db.execute(_ALL, (min(limit, 2**62),)).fetchall():
+        one = _unfinished(row)
+        known = found.get(one.execution_id)
+        # One that spent an approval and holds a key of its own stands in both tables.
+        found[one.execution_id] = one if known is None else _joined(known, one)
+    return list(found.values())
 
 
-def check_settling(outcome: object, by: object, comment: object) -> Effect:
+def check_settling(execution_id: object, outcome: object, by: object, comment: object) -> Effect:
     """Return the effect that an operator names.
 
     Raises:
         TypeError, ValueError: An argument that cannot be.
     """
+    if type(execution_id) is not str:
+        raise TypeError("execution_id must be a str")
     if outcome not in {"done", "none"}:
         raise ValueError("outcome must be 'done' or 'none'")
     if type(by) is not Actor:
@@ -90,16 +97,18 @@ def settle(db: Db, execution_id: str, effect: Effect) -> Unfinished:
         LookupError: There is none with that id.
     """
     name = column(execution_id)
-    row = db.execute(_ONE, (name, name, 1)).fetchone()
-    if row is None:
-        raise LookupError("no unfinished execution has that id")
-    *_, approval_id, key, _ = row
-    db.execute(END, (name,))
+    rows = db.execute(_ONE, (name, name, 2)).fetchall()
+    approval_id = next((row[2] for row in rows if row[2] is not None), None)
+    # What is struck out decides, not what was read: of two that settle at once, one comes too late.
+    struck = db.execute(END, (name,)).rowcount
     if effect is Effect.NONE:
-        db.execute(_FREE, (key, approval_id))
+        struck += db.execute(_FREE, (name, approval_id)).rowcount
     else:
-        db.execute(_KEEP, (dump(_settled(execution_id, effect).to_dict()), key, approval_id))
-    return _unfinished(row)
+        outcome = dump(_settled(execution_id, effect).to_dict())
+        struck += db.execute(_KEEP, (outcome, name, approval_id)).rowcount
+    if not rows or not struck:
+        raise LookupError("no unfinished execution has that id")
+    return _unfinished(rows[0])
 
 
 def _settled(execution_id: str, effect: Effect) -> StoredOutcome:
@@ -111,8 +120,26 @@ def _settled(execution_id: str, effect: Effect) -> StoredOutcome:
 def _unfinished(row: tuple[str, str | None, str | None, str | None, int]) -> Unfinished:
     execution_id, capability_id, approval_id, scoped, since = row
     if scoped is not None:
-        # `scoped_key` made it: the capability stands first, the caller's own key last.
-        capability, *_, key = json.loads(scoped)
+        capability, key = _parts(uncolumn(scoped))
         return Unfinished(uncolumn(execution_id), capability, None, key, moment(since))
     known, approval = uncolumn(capability_id or ""), uncolumn(approval_id or "")
     return Unfinished(uncolumn(execution_id), known, approval, None, moment(since))
+
+
+def _parts(scoped: str) -> tuple[str, str]:
+    """Return the capability and the caller's own key of a key, which may be of anybody's making."""
+    try:
+        capability, _, _, key = json.loads(scoped)
+    except (ValueError, TypeError):
+        return "", scoped
+    return str(capability), str(key)
+
+
+def _joined(one: Unfinished, other: Unfinished) -> Unfinished:
+    return Unfinished(
+        one.execution_id,
+        one.capability_id or other.capability_id,
+        one.approval_id or other.approval_id,
+        one.idempotency_key or other.idempotency_key,
+        min(one.since, other.since),
+    )

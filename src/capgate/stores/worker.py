@@ -51,6 +51,10 @@ class Job(Generic[T]):
             first, self._taken = not self._taken, True
         return first
 
+    async def end(self) -> None:
+        """Wait until it has ended, however."""
+        await self._done.wait()
+
     async def wait(self) -> T:
         """Return what it returned, or raise what it raised."""
         await self._done.wait()
@@ -125,8 +129,10 @@ class Worker:
         try:
             return await job.wait()
         except BaseException:
-            # What has not begun never will; what has begun ends, and its answer is lost.
-            job.take()
+            # What has not begun never will; what has begun ends, and its answer is lost. Where
+            # another thread could overtake it, what the caller does next must come after it.
+            if not job.take() and self._most > 1:
+                await current_watch().shielded(job.end())
             raise
         finally:
             del job  # or what it raised would hold itself alive
@@ -136,8 +142,8 @@ class Worker:
             return
         # A process that ends does not wait for a store nobody closed: commits are whole.
         thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _work(self) -> None:
         try:
