@@ -197,8 +197,9 @@ async def test_an_impossible_id_is_unknown(store, text):
     assert await store.approvals.find(after=text) == []
 
 
-async def test_a_dropped_connection_comes_back(server, schema_url):
+async def test_a_dropped_connection_comes_back(server, schema_url, monkeypatch):
     """A transaction on a connection that the server closed fails; the next has a new one."""
+    monkeypatch.setattr("capgate.stores.postgres._THREADS", 1)
     async with Store(schema_url) as store:
         await store.approvals.create(sample("apr_1"))
         with psycopg.connect(server, autocommit=True) as admin:
