@@ -75,7 +75,6 @@ class Worker:
     __slots__ = (
         "_close",
         "_closed",
-        "_idle",
         "_jobs",
         "_lock",
         "_most",
@@ -97,7 +96,6 @@ class Worker:
         self._process = os.getpid()
         self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._idle = 0
         self._lock = threading.Lock()
 
     def post(self, work: Callable[[], T]) -> Job[T]:
@@ -112,8 +110,12 @@ class Worker:
         with self._lock:
             if self._closed:
                 raise RuntimeError("the store is closed")
-            self._start()
             self._jobs.put(job)
+            try:
+                self._start()
+            except BaseException:
+                job.take()  # whoever is told that it failed does not want it done later
+                raise
         return job
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -138,7 +140,8 @@ class Worker:
             del job  # or what it raised would hold itself alive
 
     def _start(self) -> None:
-        if self._idle > self._jobs.qsize() or len(self._threads) == self._most:
+        """Start a thread for what nobody has taken yet, while there may be more of them."""
+        if self._threads and (len(self._threads) == self._most or self._jobs.empty()):
             return
         # A process that ends does not wait for a store nobody closed: commits are whole.
         thread = threading.Thread(target=self._work, name=self._name, daemon=True)
@@ -148,11 +151,7 @@ class Worker:
     def _work(self) -> None:
         try:
             while True:
-                with self._lock:
-                    self._idle += 1
                 job = self._jobs.get()
-                with self._lock:
-                    self._idle -= 1
                 if job is None:
                     return
                 job.run()
