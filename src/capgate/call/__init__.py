@@ -34,7 +34,6 @@ from capgate.call.token import CancelToken
 from capgate.call.view import Invocation
 
 __all__ = [
-    "NO_ARGUMENTS",
     # Who and what
     "Actor",
     "ActorKind",
@@ -47,6 +46,7 @@ __all__ = [
     # For the pipeline
     "CallGuard",
     "Cause",
+    "Claim",
     "Clock",
     "Completed",
     "Context",
@@ -59,18 +59,18 @@ __all__ = [
     "Interrupted",
     "Invocation",
     "Limits",
+    "NO_ARGUMENTS",
     # How it ends
     "Outcome",
     "Overrun",
     # Progress
     "Progress",
-    "Claim",
     "Request",
-    "USUAL",
     "Scope",
     "Settle",
     "Stray",
     "SystemClock",
+    "USUAL",
     "Watch",
     "attach",
     "bounded",

@@ -5,7 +5,6 @@ What a change means, and what refuses it, is in `capgate.approvals`; here is how
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import (
@@ -20,7 +19,7 @@ from capgate.approvals import (
 from capgate.errors import CapabilityError, ErrorCode
 from capgate.stores.opening import database_of
 from capgate.stores.rows import approval_row, decision_row, read_records
-from capgate.stores.text import column, ticks
+from capgate.stores.text import column, page_size, ticks
 from capgate.stores.unfinished import END
 
 if TYPE_CHECKING:
@@ -177,14 +176,10 @@ class SqlApprovals:
         after: str | None = None,
     ) -> Sequence[ApprovalRecord]:
         """See `ApprovalStore.find`."""
-        limit = int(index(limit))
-        if limit < 1:
-            raise ValueError("limit must be at least 1")
+        size = page_size(limit)
         texts = (None if status is None else status.value, capability_id, actor_id, after)
         wanted = tuple(None if text is None else column(text) for text in texts)
-        return await self._database.transact(
-            lambda db: read_records(db, _FIND, (*wanted, min(limit, 2**62)))
-        )
+        return await self._database.transact(lambda db: read_records(db, _FIND, (*wanted, size)))
 
     async def expire_due(self, now: datetime, /) -> int:
         """See `ApprovalStore.expire_due`."""

@@ -9,12 +9,11 @@ import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from capgate.stores.schema import SchemaStatus, missing
 from capgate.stores.worker import Job, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from capgate.stores.schema import SchemaStatus
+    from collections.abc import Callable, Iterator, Mapping
 
 T = TypeVar("T")
 WAIT_SECONDS = 5.0
@@ -69,12 +68,14 @@ class Database(ABC):
     purge: ClassVar[str]
     """Deletes idempotency keys that have expired; what never ended stays for `unfinished`."""
 
+    steps: Mapping[int, str]
+    """The steps of its schema, by number."""
+
     def __init__(self, threads: int) -> None:
         """See the class."""
         self._own = threading.local()
         self._worker = Worker("capgate-store", self._disconnect, threads=threads)
 
-    @abstractmethod
     def connect(self) -> Db:
         """Open a connection, and bring the tables up to date.
 
@@ -82,10 +83,47 @@ class Database(ABC):
             ConfigurationError: The database is of a newer version of capgate.
             Exception: Whatever the driver raises.
         """
+        connection = self.writing()
+        try:
+            if self.version(connection) != max(self.steps):
+                connection.execute(self.begin)
+                self.lock_schema(connection)
+                # Again, now that nobody else can be upgrading.
+                for number, step in missing(self.version(connection), self.steps):
+                    self.apply(connection, number, step)
+                connection.execute("COMMIT")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-    @abstractmethod
     def status(self) -> SchemaStatus:
         """Return where the database stands, changing nothing."""
+        connection = self.reading()
+        try:
+            return SchemaStatus(self.version(connection), max(self.steps))
+        finally:
+            connection.close()
+
+    @abstractmethod
+    def writing(self) -> Db:
+        """Return a new connection that writes."""
+
+    @abstractmethod
+    def reading(self) -> Db:
+        """Return a new connection that only reads, and makes nothing that is missing."""
+
+    @abstractmethod
+    def version(self, connection: Db) -> int:
+        """Return the last step applied; 0 for an empty database."""
+
+    @abstractmethod
+    def lock_schema(self, connection: Db) -> None:
+        """Keep others from upgrading until the transaction ends."""
+
+    @abstractmethod
+    def apply(self, connection: Db, number: int, step: str) -> None:
+        """Apply one step and note it as the last."""
 
     @abstractmethod
     def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from capgate.stores.database import WAIT_SECONDS, Cursor, Database, Db
-from capgate.stores.schema import SchemaStatus, steps_of, upgrade
+from capgate.stores.schema import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,25 +47,35 @@ class Postgres(Database):
         except psycopg.ProgrammingError as error:
             raise ValueError("not a connection URL") from error
         self._url = url
-        self._steps = steps_of("postgres_schema")
+        self.steps = steps_of("postgres_schema")
 
-    def connect(self) -> Db:
-        """See `Database.connect`."""
-        connection = self._connection()
-        try:
-            self._upgrade(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def writing(self) -> Db:
+        """See `Database.writing`."""
+        return self._connection()
 
-    def status(self) -> SchemaStatus:
-        """See `Database.status`."""
-        connection = self._connection()
-        try:
-            return SchemaStatus(_version(connection), max(self._steps))
-        finally:
-            connection.close()
+    def reading(self) -> Db:
+        """See `Database.reading`."""
+        return self._connection()
+
+    def version(self, connection: Db) -> int:
+        """See `Database.version`."""
+        if connection.execute("SELECT to_regclass('capgate_schema')").fetchone()[0] is None:
+            return 0
+        row: tuple[int] | None = connection.execute("SELECT version FROM capgate_schema").fetchone()
+        return 0 if row is None else row[0]
+
+    def lock_schema(self, connection: Db) -> None:
+        """See `Database.lock_schema`; makes the table in which the version stands."""
+        connection.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+        connection.execute("CREATE TABLE IF NOT EXISTS capgate_schema (version BIGINT NOT NULL)")
+        connection.execute(
+            "INSERT INTO capgate_schema SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM capgate_schema)"
+        )
+
+    def apply(self, connection: Db, number: int, step: str) -> None:
+        """See `Database.apply`."""
+        connection.execute(step)
+        connection.execute("UPDATE capgate_schema SET version = ?", (number,))
 
     def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
         """See `Database.stream`."""
@@ -89,28 +99,6 @@ class Postgres(Database):
         }
         return _Connection(psycopg.connect(autocommit=True, **settings))
 
-    def _upgrade(self, connection: _Connection) -> None:
-        if _version(connection) == max(self._steps):
-            return
-
-        def apply(number: int, script: str) -> None:
-            connection.run(script)
-            connection.execute("UPDATE capgate_schema SET version = ?", (number,))
-
-        connection.execute(self.begin)
-        try:
-            connection.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
-            connection.run("CREATE TABLE IF NOT EXISTS capgate_schema (version BIGINT NOT NULL)")
-            connection.run(
-                "INSERT INTO capgate_schema SELECT 0"
-                " WHERE NOT EXISTS (SELECT 1 FROM capgate_schema)"
-            )
-            upgrade(_version(connection), self._steps, apply)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-
 
 class _Connection:
     """A connection that takes statements as `Db` writes them."""
@@ -121,11 +109,8 @@ class _Connection:
         self._connection = connection
 
     def execute(self, sql: str, values: tuple[object, ...] = (), /) -> Cursor:
-        return self._connection.execute(_translated(sql), _named(values))
-
-    def run(self, script: str) -> None:
-        """Run statements that take no values."""
-        self._connection.execute(cast("Any", script))
+        # Without values a script of several statements is taken too.
+        return self._connection.execute(_translated(sql), _named(values) or None)
 
     def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
         with self._connection.cursor("capgate") as cursor:
@@ -152,10 +137,3 @@ def _translated(sql: str) -> Any:
 
 def _named(values: tuple[object, ...]) -> dict[str, object]:
     return {f"v{place}": value for place, value in enumerate(values, 1)}
-
-
-def _version(connection: _Connection) -> int:
-    if connection.execute("SELECT to_regclass('capgate_schema')").fetchone()[0] is None:
-        return 0
-    row: tuple[int] | None = connection.execute("SELECT version FROM capgate_schema").fetchone()
-    return 0 if row is None else row[0]

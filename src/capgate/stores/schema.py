@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from capgate.errors import ConfigurationError, Issue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ def steps_of(folder: str) -> dict[int, str]:
     }
 
 
-def upgrade(version: int, steps: dict[int, str], apply: Callable[[int, str], None]) -> None:
-    """Apply what is missing, in order; the caller holds the lock and the transaction.
+def missing(version: int, steps: Mapping[int, str]) -> list[tuple[int, str]]:
+    """Return the steps that a database still needs, in order.
 
     Raises:
-        ConfigurationError: The database is of a newer version of capgate.
+        ConfigurationError: It is of a newer version of capgate.
     """
     latest = max(steps)
     if version > latest:
@@ -52,5 +52,4 @@ def upgrade(version: int, steps: dict[int, str], apply: Callable[[int, str], Non
             "upgrade capgate, or use another database"
         )
         raise ConfigurationError([Issue("STORE_SCHEMA_NEWER", problem, "url")])
-    for number in range(version + 1, latest + 1):
-        apply(number, steps[number])
+    return [(number, steps[number]) for number in range(version + 1, latest + 1)]

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from capgate.stores.database import WAIT_SECONDS, Database, Db
-from capgate.stores.schema import SchemaStatus, steps_of, upgrade
+from capgate.stores.schema import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +31,10 @@ class Sqlite(Database):
         """Use `file`, which need not be there yet."""
         super().__init__(threads=1)
         self.file = file
-        self._steps = steps_of("sqlite_schema")
+        self.steps = steps_of("sqlite_schema")
 
-    def connect(self) -> Db:
-        """See `Database.connect`."""
+    def writing(self) -> Db:
+        """See `Database.writing`; the file is made, its owner's alone."""
         if not self.file.exists():
             self.file.touch(_OWNER_ONLY)
         connection = sqlite3.connect(self.file, isolation_level=None, timeout=WAIT_SECONDS)
@@ -42,50 +42,38 @@ class Sqlite(Database):
             _write_ahead(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-            self._upgrade(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def status(self) -> SchemaStatus:
-        """See `Database.status`."""
-        connection = self._reading()
-        try:
-            return SchemaStatus(_version(connection), max(self._steps))
-        finally:
-            connection.close()
+    def reading(self) -> sqlite3.Connection:
+        """See `Database.reading`."""
+        uri = f"{self.file.absolute().as_uri()}?mode=ro"
+        return sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS)
+
+    def version(self, connection: Db) -> int:
+        """See `Database.version`."""
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        return version
+
+    def lock_schema(self, connection: Db) -> None:
+        """Do nothing: whoever writes has locked all of it."""
+
+    def apply(self, connection: Db, number: int, step: str) -> None:
+        """See `Database.apply`."""
+        for statement in _statements(step):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
 
     def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
         """See `Database.stream`."""
-        connection = self._reading()
+        connection = self.reading()
         try:
             for (text,) in connection.execute(sql, values):
                 yield text
         finally:
             connection.close()
-
-    def _reading(self) -> sqlite3.Connection:
-        uri = f"{self.file.absolute().as_uri()}?mode=ro"
-        return sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS)
-
-    def _upgrade(self, connection: sqlite3.Connection) -> None:
-        if _version(connection) == max(self._steps):
-            return
-
-        def apply(number: int, script: str) -> None:
-            for statement in _statements(script):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {number}")
-
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            # Again, now that nobody else can be upgrading.
-            upgrade(_version(connection), self._steps, apply)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
@@ -100,11 +88,6 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
             time.sleep(_PAUSE)
         else:
             return
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from operator import index
 from typing import TYPE_CHECKING
 
 from capgate.audit import AuditEvent, freeze
@@ -11,6 +10,7 @@ from capgate.stores.approvals import SqlApprovals
 from capgate.stores.audit import SqlAudit
 from capgate.stores.idempotency import SqlIdempotency
 from capgate.stores.opening import database_of
+from capgate.stores.text import page_size
 from capgate.stores.unfinished import Unfinished, check_settling, settle, unfinished
 
 if TYPE_CHECKING:
@@ -68,10 +68,8 @@ class Store:
         Raises:
             ValueError: The limit is below 1.
         """
-        limit = int(index(limit))
-        if limit < 1:
-            raise ValueError("limit must be at least 1")
-        return await self._database.transact(lambda db: unfinished(db, limit))
+        size = page_size(limit)
+        return await self._database.transact(lambda db: unfinished(db, size))
 
     async def settle(
         self,

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
+from operator import index
 from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST: Final = 512
 _KEPT: Final = 200
+_MOST: Final = 2**62
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -62,6 +64,19 @@ def ticks(moment: datetime) -> int:
 def moment(at: int) -> datetime:
     """Return the time that `ticks` wrote."""
     return _EPOCH + at * _TICK
+
+
+def page_size(limit: int) -> int:
+    """Return a checked limit that every database can count to.
+
+    Raises:
+        TypeError: Not a whole number.
+        ValueError: Below 1.
+    """
+    size = int(index(limit))
+    if size < 1:
+        raise ValueError("limit must be at least 1")
+    return min(size, _MOST)
 
 
 def column(text: str) -> str:

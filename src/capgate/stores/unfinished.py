@@ -64,7 +64,7 @@ class Unfinished:
 def unfinished(db: Db, limit: int) -> list[Unfinished]:
     """Return the oldest unfinished executions."""
     found: dict[str, Unfinished] = {}
-    for row in db.execute(_ALL, (min(limit, 2**62),)).fetchall():
+    for row in db.execute(_ALL, (limit,)).fetchall():
         one = _unfinished(row)
         known = found.get(one.execution_id)
         # One that spent an approval and holds a key of its own stands in both tables.
