@@ -153,6 +153,14 @@ async def test_a_key_of_anybodys_making_hides_nothing(store, key):
     assert await claim(store, "exe_new", key) == Claimed()
 
 
+@pytest.mark.parametrize("data", [{}, {"suspended": True}, "text", None])
+@pytest.mark.parametrize("kind", ["capability.completed", "capability.approval_requested"])
+async def test_an_event_of_anybodys_making_is_written(store, kind, data):
+    """One without an execution, or with other data than the engine's, fails nobody's group."""
+    await store.audit(AuditEvent(kind, NOW, data=data))
+    assert (await store.audit.verify()).checked == 1
+
+
 async def test_long_names_are_kept_and_told_apart(store):
     """Names that no index holds work like others, up to their last character."""
     for end in "ab":

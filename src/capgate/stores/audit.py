@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import anyio.to_thread
 
@@ -30,8 +30,6 @@ _HEAD: Final = """
     SELECT seq, hash FROM capgate_audit WHERE stream = ? ORDER BY seq DESC LIMIT 1"""
 _APPEND: Final = "INSERT INTO capgate_audit (stream, seq, hash, record) VALUES (?, ?, ?, ?)"
 _ALL: Final = "SELECT record FROM capgate_audit WHERE stream = ? ORDER BY seq"
-
-
 _ENDS: Final = frozenset(
     {
         "capability.completed",
@@ -42,10 +40,13 @@ _ENDS: Final = frozenset(
 )
 
 
-def _ends(record: Mapping[str, JSON]) -> bool:
-    """Tell whether an execution has ended with this event."""
-    suspended = record["type"] == "capability.approval_requested" and record["data"]["suspended"]
-    return bool(suspended) or record["type"] in _ENDS
+def _ended(record: Mapping[str, JSON]) -> str | None:
+    """Return the execution that ends with this event; others than the engine may write events."""
+    ends = record["type"] in _ENDS
+    if record["type"] == "capability.approval_requested" and isinstance(record["data"], dict):
+        ends = cast("dict[str, JSON]", record["data"]).get("suspended") is True
+    execution_id = record["execution_id"]
+    return execution_id if ends and isinstance(execution_id, str) else None
 
 
 class _Group(NamedTuple):
@@ -137,8 +138,9 @@ class SqlAudit:
             linked = link(head, record)
             head = Head(linked["seq"], linked["hash"])
             db.execute(_APPEND, (self._stream, head.seq, head.hash, json.dumps(linked)))
-            if _ends(linked):
-                db.execute(END, (column(linked["execution_id"]),))
+            ended = _ended(linked)
+            if ended is not None:
+                db.execute(END, (column(ended),))
 
     def _verified(self) -> VerifyReport:
         return verify_chain(self._database.stream(_ALL, (self._stream,)))
