@@ -56,6 +56,7 @@ class Database(ABC):
 
     Args:
         threads: How many transactions can be under way at once.
+        steps: The steps of its schema, by number.
     """
 
     errors: ClassVar[type[Exception]]
@@ -69,10 +70,10 @@ class Database(ABC):
     """Deletes idempotency keys that have expired; what never ended stays for `unfinished`."""
 
     steps: Mapping[int, str]
-    """The steps of its schema, by number."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, steps: Mapping[int, str]) -> None:
         """See the class."""
+        self.steps = steps
         self._own = threading.local()
         self._worker = Worker("capgate-store", self._disconnect, threads=threads)
 

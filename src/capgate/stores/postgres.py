@@ -41,13 +41,12 @@ class Postgres(Database):
         Raises:
             ValueError: Not a URL that the driver can read.
         """
-        super().__init__(threads=_THREADS)
+        super().__init__(_THREADS, steps_of("postgres_schema"))
         try:
             conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
             raise ValueError("not a connection URL") from error
         self._url = url
-        self.steps = steps_of("postgres_schema")
 
     def writing(self) -> Db:
         """See `Database.writing`."""

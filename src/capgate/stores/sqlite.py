@@ -29,9 +29,8 @@ class Sqlite(Database):
 
     def __init__(self, file: Path) -> None:
         """Use `file`, which need not be there yet."""
-        super().__init__(threads=1)
+        super().__init__(1, steps_of("sqlite_schema"))
         self.file = file
-        self.steps = steps_of("sqlite_schema")
 
     def writing(self) -> Db:
         """See `Database.writing`; the file is made, its owner's alone."""
