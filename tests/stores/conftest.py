@@ -9,14 +9,17 @@ import socket
 import sqlite3
 import subprocess
 import tempfile
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from capgate.audit import AuditEvent
 from capgate.stores import Store
 
 NUMBERS = count()
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -113,3 +116,31 @@ async def store(url):
     """An open store, closed after the test."""
     async with Store(url) as opened:
         yield opened
+
+
+def started(execution_id):
+    """The event of a handler that is about to be entered."""
+    return AuditEvent("capability.started", NOW, execution_id=execution_id)
+
+
+@pytest.fixture
+def enter():
+    """What a process does that claims a key and dies in its handler."""
+
+    async def claim_and_start(store, execution_id, key, digest="hash"):
+        answer = await store.idempotency.begin(key, digest, execution_id, NOW, 3600)
+        assert await store.idempotency.start(key, started(execution_id), NOW)
+        return answer
+
+    return claim_and_start
+
+
+@pytest.fixture
+def spend():
+    """What a process does that spends an approval and dies in its handler."""
+
+    async def consume(store, approval_id, execution_id="exe_dead"):
+        event = started(execution_id)
+        return await store.approvals.consume(approval_id, execution_id, NOW, started=event)
+
+    return consume

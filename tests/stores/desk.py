@@ -13,7 +13,7 @@ import anyio
 
 from capgate import Actor, ApprovalConfig, ApprovalRule, Engine
 from capgate.errors import CapabilityError
-from capgate.stores import SqlApprovals, SqlAudit, Store
+from capgate.stores import SqlApprovals, SqlAudit, SqlIdempotency, Store
 
 DANA, MIA = Actor("dana"), Actor("mia")
 
@@ -34,6 +34,7 @@ def desk(url, effects):
     async def book(order: str) -> str:
         """Book, and leave a trace of it."""
         leave(effects, order)
+        reach("handler")
         return order
 
     return engine, store
@@ -93,6 +94,16 @@ async def live(url, effects):
         await engine.resume(asked.approval.id)
 
 
+async def hold(url, effects):
+    """Make one call with a key, dying on the way."""
+    for name in ("begin", "start", "complete"):
+        watched(SqlIdempotency, name)
+    watch_audit(SqlAudit)
+    engine, _ = desk(url, effects)
+    async with engine:
+        await engine.attempt("book", {"order": "o1"}, actor=DANA, idempotency_key="k1")
+
+
 async def race(url, effects, ids):
     """Resume every approval, as others do at the same time; print how many ran here."""
     engine, _ = desk(url, effects)
@@ -126,8 +137,8 @@ async def repeat(url, effects, keys):
 if __name__ == "__main__":
     warnings.simplefilter("error")
     what, url, effects, more = sys.argv[1:]
-    if what == "live":
+    if what in {"live", "hold"}:
         POINT = more
-        anyio.run(live, url, effects)
+        anyio.run({"live": live, "hold": hold}[what], url, effects)
     else:
         anyio.run({"race": race, "repeat": repeat}[what], url, effects, json.loads(more))

@@ -142,10 +142,10 @@ async def test_another_default_isolation_loses_no_event(schema_url):
 
 
 @pytest.mark.parametrize("key", ["my own", "[]", '["a"]', "k\x00\ud800", "{", "3", LONG])
-async def test_a_key_of_anybodys_making_hides_nothing(store, key):
+async def test_a_key_of_anybodys_making_hides_nothing(store, key, enter):
     """Unfinished executions are listed and settled, whatever their keys look like."""
-    await claim(store, "exe_own", key)
-    await claim(store, "exe_lost", '["pay","user","dana","k1"]')
+    await enter(store, "exe_own", key)
+    await enter(store, "exe_lost", '["pay","user","dana","k1"]')
     listed = {each.execution_id: each for each in await store.unfinished()}
     assert set(listed) == {"exe_own", "exe_lost"}
     assert (listed["exe_lost"].capability_id, listed["exe_lost"].idempotency_key) == ("pay", "k1")
@@ -173,23 +173,24 @@ async def test_long_names_are_kept_and_told_apart(store):
     assert [each.id for each in await store.approvals.find(actor_id=LONG + "a")] == ["apr_a"]
 
 
-async def test_one_execution_with_an_approval_and_a_key_is_listed_once(store):
+async def test_one_execution_with_an_approval_and_a_key_is_listed_once(store, spend):
     """It names both, and one settlement ends it."""
     await claim(store, "exe_1", '["pay","user","dana","k1"]')
     await open_record(store.approvals, "apr_1", yes("mia"))
-    await store.approvals.consume("apr_1", "exe_1", NOW)
+    await spend(store, "apr_1", "exe_1")
     (found,) = await store.unfinished()
     assert (found.approval_id, found.idempotency_key) == ("apr_1", "k1")
     await store.settle("exe_1", "none", by=OPS)
     assert await store.unfinished() == []
 
 
-async def test_a_key_that_never_ended_stays_listed_after_its_time(store):
+async def test_a_key_that_never_ended_stays_listed_after_its_time(store, enter):
     """Others that are claimed later do not wipe out the trace of a crash."""
-    await claim(store, "exe_dead")
+    await enter(store, "exe_dead", "k")
     later = datetime(2027, 1, 1, tzinfo=UTC)
     await store.idempotency.begin("other", "hash", "exe_2", later, 3600)
-    assert [each.execution_id for each in await store.unfinished()] == ["exe_dead", "exe_2"]
+    assert [each.execution_id for each in await store.unfinished()] == ["exe_dead"]
+    assert [each.execution_id for each in await store.unfinished(started=False)] == ["exe_2"]
     assert await store.idempotency.begin("k", "hash", "exe_3", later, 3600) == Claimed()
 
 

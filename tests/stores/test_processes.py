@@ -37,9 +37,9 @@ def command(*args):
     return [sys.executable, str(SCRIPT), *map(str, args)]
 
 
-def killed(url, effects, point):
+def killed(what, url, effects, point):
     """Run the script until it dies at this point."""
-    died = subprocess.run(command("live", url, effects, point), timeout=60, check=False)
+    died = subprocess.run(command(what, url, effects, point), timeout=60, check=False)
     assert died.returncode == -signal.SIGKILL
 
 
@@ -79,7 +79,7 @@ async def finish(engine):
 async def test_a_process_that_dies_loses_nothing_and_nothing_runs_twice(url, ask, tmp_path, point):
     """SI-5: whenever it is killed, what was stored stays, and the handler runs at most once."""
     effects = tmp_path / "effects"
-    killed(url, effects, point)
+    killed("live", url, effects, point)
     before = lines(effects)
     engine, store = DESK.desk(url, effects)
     async with engine:
@@ -95,6 +95,42 @@ async def test_a_process_that_dies_loses_nothing_and_nothing_runs_twice(url, ask
         assert (await store.audit.verify()).ok
     # Consumed: it may have run or not, and nobody runs it again. Otherwise it ran now.
     assert lines(effects) == (before if status is ApprovalStatus.CONSUMED else ["o1"])
+
+
+HELD = [
+    *(f"{step}-{side}" for step in ("begin", "start", "complete") for side in ("before", "after")),
+    "capability.requested-before",
+    "handler",
+    "capability.completed-before",
+]
+OVER = {"complete-after"}
+NOT_ENTERED = {"begin-after", "start-before", "capability.requested-before"}
+
+
+@pytest.mark.parametrize("point", HELD)
+async def test_a_process_that_dies_with_a_key_runs_nothing_twice(url, tmp_path, point):
+    """An effect is unknown exactly from the start to the end; a repeat never runs on its own."""
+    effects = tmp_path / "effects"
+    killed("hold", url, effects, point)
+    before = lines(effects)
+    engine, store = DESK.desk(url, effects)
+    async with engine:
+        assert (await store.audit.verify()).ok
+        claimed = point != "begin-before"
+        unknown = claimed and point not in OVER | NOT_ENTERED
+        assert len(await store.unfinished()) == unknown
+        order = {"order": "o1"}
+        again = await engine.attempt("book", order, actor=DESK.DANA, idempotency_key="k1")
+        for each in [*await store.unfinished(), *await store.unfinished(started=False)]:
+            assert again.error.code == "IDEMPOTENCY_CONFLICT"
+            await store.settle(each.execution_id, "done" if before else "none", by=DESK.MIA)
+        again = await engine.attempt("book", order, actor=DESK.DANA, idempotency_key="k1")
+        assert (again.status, again.effect) == (
+            "failed" if unknown and before else "completed",
+            "done",
+        )
+        assert (await store.audit.verify()).ok
+    assert lines(effects) == ["o1"]
 
 
 async def test_processes_race_for_approvals_and_each_runs_once(url, tmp_path):

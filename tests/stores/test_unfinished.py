@@ -52,12 +52,6 @@ async def desk(url):
         yield made
 
 
-async def spend(desk, approval_id, execution_id="exe_dead"):
-    """Do what a process does that dies right after spending an approval."""
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    await desk.store.approvals.consume(approval_id, execution_id, now)
-
-
 async def test_what_has_ended_is_not_unfinished(desk):
     """Resumed to its end, refused, and replayed calls leave nothing behind."""
     await desk.engine.resume(await desk.approved())
@@ -67,37 +61,35 @@ async def test_what_has_ended_is_not_unfinished(desk):
     assert await desk.store.unfinished() == []
 
 
-async def test_a_spent_approval_without_an_end_is_unfinished(desk):
+async def test_a_spent_approval_without_an_end_is_unfinished(desk, spend):
     """It names the execution, the capability, the approval and the time."""
     approval_id = await desk.approved()
-    await spend(desk, approval_id)
+    await spend(desk.store, approval_id)
     (found,) = await desk.store.unfinished()
     assert (found.execution_id, found.capability_id) == ("exe_dead", "pay")
     assert (found.approval_id, found.idempotency_key) == (approval_id, None)
     assert found.since == datetime(2026, 1, 1, tzinfo=UTC)
 
 
-async def test_a_key_in_flight_is_unfinished(desk):
+async def test_a_key_in_flight_is_unfinished(desk, enter):
     """It names the key as the caller wrote it."""
-    key = '["book","user","dana","k1"]'
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    await desk.store.idempotency.begin(key, "hash", "exe_dead", now, 60)
+    await enter(desk.store, "exe_dead", '["book","user","dana","k1"]')
     (found,) = await desk.store.unfinished()
     assert (found.capability_id, found.approval_id, found.idempotency_key) == ("book", None, "k1")
 
 
-async def test_a_released_approval_is_not_unfinished(desk):
+async def test_a_released_approval_is_not_unfinished(desk, spend):
     """What was given back has not begun."""
     approval_id = await desk.approved()
-    await spend(desk, approval_id)
+    await spend(desk.store, approval_id)
     await desk.store.approvals.release(approval_id, "exe_dead")
     assert await desk.store.unfinished() == []
 
 
-async def test_settling_is_audited_and_leaves_the_approval_spent(desk, ask):
+async def test_settling_is_audited_and_leaves_the_approval_spent(desk, ask, spend):
     """The chain says who settled what, and how; the approval is not usable again."""
     approval_id = await desk.approved()
-    await spend(desk, approval_id)
+    await spend(desk.store, approval_id)
     await desk.store.settle("exe_dead", "none", by=OPS, comment="The bank has no trace of it.")
     assert await desk.store.unfinished() == []
     assert (await desk.store.audit.verify()).ok
@@ -110,11 +102,10 @@ async def test_settling_is_audited_and_leaves_the_approval_spent(desk, ask):
 
 
 @pytest.mark.parametrize(("outcome", "ran"), [("none", ["o1"]), ("done", [])])
-async def test_settling_frees_or_ends_a_key(desk, outcome, ran):
+async def test_settling_frees_or_ends_a_key(desk, outcome, ran, enter):
     """After `none` the call may be made again with its key; after `done` it is not repeated."""
-    key, now = '["book","user","dana","k1"]', datetime(2026, 1, 1, tzinfo=UTC)
     digest = input_hash({"order": "o1"})
-    await desk.store.idempotency.begin(key, digest, "exe_dead", now, 60)
+    await enter(desk.store, "exe_dead", '["book","user","dana","k1"]', digest)
     await desk.store.settle("exe_dead", outcome, by=OPS)
     again = await desk.engine.attempt("book", {"order": "o1"}, actor=DANA, idempotency_key="k1")
     assert desk.ran == ran
@@ -124,10 +115,10 @@ async def test_settling_frees_or_ends_a_key(desk, outcome, ran):
 
 
 @pytest.mark.parametrize("outcome", ["none", "done"])
-async def test_settling_an_approved_call_settles_its_key_too(desk, outcome):
+async def test_settling_an_approved_call_settles_its_key_too(desk, outcome, spend):
     """A repeat with the key asks anew, or gets the failure; it never waits for a spent approval."""
     approval_id = await desk.approved(idempotency_key="k1")
-    await spend(desk, approval_id)
+    await spend(desk.store, approval_id)
     await desk.store.settle("exe_dead", outcome, by=OPS)
     again = await desk.engine.attempt("pay", {"order": "o1"}, actor=DANA, idempotency_key="k1")
     if outcome == "none":
@@ -137,9 +128,9 @@ async def test_settling_an_approved_call_settles_its_key_too(desk, outcome):
     assert desk.ran == []
 
 
-async def test_what_is_not_unfinished_cannot_be_settled(desk):
+async def test_what_is_not_unfinished_cannot_be_settled(desk, spend):
     """An unknown execution, and one that is settled already."""
-    await spend(desk, await desk.approved())
+    await spend(desk.store, await desk.approved())
     await desk.store.settle("exe_dead", "done", by=OPS)
     for execution_id in ("exe_dead", "exe_unknown", "\x00"):
         with pytest.raises(LookupError):
@@ -157,18 +148,20 @@ async def test_what_is_not_unfinished_cannot_be_settled(desk):
         ("done", OPS, "\ud800", ValueError),
     ],
 )
-async def test_a_wrong_settlement_is_refused_and_changes_nothing(desk, outcome, by, comment, error):
+async def test_a_wrong_settlement_is_refused_and_changes_nothing(
+    desk, outcome, by, comment, error, spend
+):
     """It says what is wrong, and the execution stays unfinished."""
-    await spend(desk, await desk.approved())
+    await spend(desk.store, await desk.approved())
     with pytest.raises(error):
         await desk.store.settle("exe_dead", outcome, by=by, comment=comment)
     assert len(await desk.store.unfinished()) == 1
 
 
-async def test_a_page_of_unfinished_ones_has_a_size(desk):
+async def test_a_page_of_unfinished_ones_has_a_size(desk, spend):
     """The oldest come first, and a size below 1 is refused."""
     for number in range(3):
-        await spend(desk, await desk.approved(), f"exe_{number}")
+        await spend(desk.store, await desk.approved(), f"exe_{number}")
     assert [each.execution_id for each in await desk.store.unfinished(2)] == ["exe_0", "exe_1"]
     with pytest.raises(ValueError, match="at least 1"):
         await desk.store.unfinished(0)

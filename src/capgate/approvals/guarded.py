@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from capgate.approvals.store import ApprovalStore
+    from capgate.audit import AuditEvent
 
 AnswerT = TypeVar("AnswerT")
 # What a store really answers: nothing about it is trusted before it is read.
@@ -69,10 +70,19 @@ class GuardedStore:
         return await self._ask(lambda: self._store.decide(approval_id, decision, now), _record)
 
     async def consume(
-        self, approval_id: str, /, execution_id: str, now: datetime
+        self,
+        approval_id: str,
+        /,
+        execution_id: str,
+        now: datetime,
+        *,
+        started: AuditEvent | None = None,
     ) -> ApprovalRecord:
-        """See `ApprovalStore.consume`."""
-        return await self._ask(lambda: self._store.consume(approval_id, execution_id, now), _record)
+        """See `ApprovalStore.consume`; `started` is for a store that keeps it in the same step."""
+        kept = {} if started is None else {"started": started}
+        return await self._ask(
+            lambda: self._store.consume(approval_id, execution_id, now, **kept), _record
+        )
 
     async def release(self, approval_id: str, /, execution_id: str) -> ApprovalRecord:
         """See `ApprovalStore.release`."""

@@ -163,6 +163,14 @@ class Auditor:
                 group.start_soon(_reach, lane, mark, 2 * timeout)
         return all(mark.settled and mark.failure is None for _, mark in marks)
 
+    async def reach(self, sink: object) -> None:
+        """Wait, within the timeout, until one sink has been given all that was queued before."""
+        marks = [(lane, Item(None)) for lane in self._lanes if lane.sink is sink and lane.backlog]
+        with anyio.move_on_after(self.timeout):
+            for lane, mark in marks:
+                lane.push(mark)
+                await mark.wait()
+
     def _learn(self, lane: Lane) -> None:
         """Treat a sink as async from now on: it returned an awaitable."""
         if lane not in self._later:

@@ -116,6 +116,7 @@ class Call(Established):
     denial: str | None = None
     deny_reason: str | None = None
     told_suspended: bool = False
+    told_start: bool = False
     resumed: bool = False
     spent: bool = False
     burnt: bool = False

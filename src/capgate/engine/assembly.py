@@ -10,7 +10,13 @@ from capgate.audit import Auditor
 from capgate.call import SystemClock, to_seconds
 from capgate.engine.checking import check_settings
 from capgate.engine.reporting import reporter, teller
-from capgate.engine.settings import UnsafeWarning, approvals_of, audit_of, idempotency_of
+from capgate.engine.settings import (
+    UnsafeWarning,
+    approvals_of,
+    audit_of,
+    fence_of,
+    idempotency_of,
+)
 from capgate.engine.steady import SteadyClock, steady_ids, steady_jitter
 from capgate.pipeline import Evidence, Runtime, Slots
 
@@ -82,6 +88,7 @@ def _runtime(
         verbose=audit.verbose,
         removed=frozenset(() if settings.pipeline is None else settings.pipeline.removed),
         live=set(),
+        fence=fence_of(settings),
     )
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from capgate.approvals import ApprovalConfig, ApprovalStore, RuleBook
 from capgate.audit import AuditConfig
 from capgate.call import Clock, Limits
 from capgate.idempotency import IdempotencyStore, MemoryIdempotency
-from capgate.pipeline import Authenticate, Pipeline, full_jitter
+from capgate.pipeline import (
+    Authenticate,
+    Fence,
+    FencedKeys,
+    FencedSink,
+    Pipeline,
+    full_jitter,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -112,3 +119,17 @@ def idempotency_of(settings: Settings) -> IdempotencyStore:
     if settings.idempotency is not None:
         return settings.idempotency
     return MemoryIdempotency() if settings.store is None else settings.store.idempotency
+
+
+def fence_of(settings: Settings) -> Fence | None:
+    """Return what stands in one database with the audit, if that keeps starts too."""
+    store = settings.store
+    if store is None or not isinstance(store.audit, FencedSink):
+        return None
+    keys, approvals = idempotency_of(settings), approvals_of(settings).store
+    fenced = isinstance(keys, FencedKeys) and keys is store.idempotency and keys.fenced
+    return Fence(
+        store.audit,
+        approvals=approvals is store.approvals and getattr(approvals, "fenced", False) is True,
+        keys=cast("FencedKeys", keys) if fenced else None,
+    )

@@ -20,6 +20,7 @@ from capgate.pipeline.retrying import full_jitter
 from capgate.pipeline.runtime import Authenticate, Runtime
 from capgate.pipeline.slots import Slots
 from capgate.pipeline.stage import CoreStage, CoreStep, Skip, Stage, Step
+from capgate.pipeline.starting import Fence, FencedKeys, FencedSink
 
 __all__ = [
     "Approval",
@@ -34,6 +35,9 @@ __all__ = [
     "Enrolled",
     "Evidence",
     "Execution",
+    "Fence",
+    "FencedKeys",
+    "FencedSink",
     "InputValidation",
     "OutputValidation",
     # Building a pipeline

@@ -19,15 +19,13 @@ from capgate.call import (
     stopped,
 )
 from capgate.errors import CapabilityError, Effect, ErrorCode, is_exit, normalize
-from capgate.pipeline.evidence import FIRST, frozen
+from capgate.pipeline.starting import first_data, starter
 from capgate.pipeline.threads import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable
 
-    from capgate.approvals import ApprovalRecord
     from capgate.call import Argument, Call
-    from capgate.errors import JSON
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
 
@@ -61,8 +59,7 @@ class Attempt:
         self._runtime = runtime
         self._synchronous = not capability.definition.is_async
         self._telling = runtime.evidence.active
-        evidence = runtime.evidence
-        self._tell = evidence.start_strictly if evidence.strict else evidence.note
+        self._tell = starter(runtime)
         self.timeout = capability.definition.timeout or runtime.attempt_timeout
 
     async def once(self, call: Call, number: int = 1) -> None:
@@ -78,7 +75,7 @@ class Attempt:
                     pass_gate(call)
                 if self._telling and number == 1:
                     tell = self._tell
-                    started = tell("capability.started", call, _first(call.approval))
+                    started = tell("capability.started", call, first_data(call.approval))
                     if started is not None:
                         await self._told(call, started)
                 keywords = bind(call.value)
@@ -150,11 +147,6 @@ class Attempt:
         result = await in_thread(call, self._handler, keywords, threads=self._runtime.threads)
         # A plain function may still hand back a coroutine.
         return await result if is_awaitable(result) else result
-
-
-def _first(approval: ApprovalRecord | None) -> Mapping[str, JSON]:
-    """Return what the audit is told of a first attempt."""
-    return FIRST if approval is None else frozen(attempt=1, approval_id=approval.id)
 
 
 def pass_gate(call: Call) -> None:

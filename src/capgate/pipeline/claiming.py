@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import ApprovalStatus
-from capgate.call import Overrun, Stray, bounded
 from capgate.capability import ContractViolation, input_hash
-from capgate.errors import CapabilityError, Effect, ErrorCode, FailureStage
+from capgate.errors import CapabilityError, Effect, ErrorCode
 from capgate.idempotency import (
     Claim,
     Claimed,
@@ -22,14 +21,13 @@ from capgate.idempotency import (
     store_error,
 )
 from capgate.pipeline.gate import Suspend
+from capgate.pipeline.key_store import ask_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from capgate.call import Call
     from capgate.pipeline.runtime import Runtime
-
-Answer = TypeVar("Answer")
 
 TTL: Final = timedelta(hours=24)
 _ATTEMPTS: Final = 3
@@ -101,24 +99,6 @@ def begin(call: Call, runtime: Runtime, key: str, digest: str) -> Awaitable[Clai
     """Return the question whether the key is this call's."""
     now = runtime.clock.now()
     return runtime.idempotency.begin(key, digest, call.execution_id, now, TTL)
-
-
-async def ask_store(
-    runtime: Runtime, question: Awaitable[Answer], call: Call | None = None
-) -> Answer:
-    """Ask the store, in bounded time; an outage is nobody's conflict.
-
-    Args:
-        runtime: The engine's parts.
-        question: What is asked.
-        call: Who waits for the answer; None once it has ended.
-    """
-    try:
-        return await bounded(question, runtime.policy_timeout, call)
-    except (Overrun, Stray, Exception) as error:
-        raise CapabilityError(
-            ErrorCode.INTERNAL_ERROR, stage=FailureStage.POLICY, retryable=True
-        ) from error
 
 
 def _suspending(

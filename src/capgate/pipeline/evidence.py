@@ -106,6 +106,20 @@ class Evidence:
         except AuditFailure as failure:
             raise CapabilityError(ErrorCode.AUDIT_UNAVAILABLE) from failure
 
+    def event(self, kind: str, call: Call, data: Mapping[str, JSON]) -> AuditEvent:
+        """Return one event of `call` that is to be handed over later."""
+        built: list[AuditEvent] = []
+        self.note(kind, call, data, emit=built.append)
+        return built[0]
+
+    def hand_start(self, event: AuditEvent) -> Awaitable[None] | None:
+        """Record the event of a start; with a strict audit the awaitable raises, as above."""
+        return self._insist(event) if self.strict else self._emit(event)
+
+    async def reach(self, sink: object) -> None:
+        """Wait until one sink has been given what was recorded before."""
+        await self._auditor.reach(sink)
+
     def tell_strictly(
         self, kind: str, call: Call, data: Mapping[str, JSON]
     ) -> Awaitable[None] | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from capgate.call import Interrupted, stopped
 from capgate.errors import CapabilityError, ErrorCode
+from capgate.pipeline.starting import start_event, tell_start
 
 if TYPE_CHECKING:
     from capgate.call import Call
@@ -16,19 +17,24 @@ async def spend_grant(call: Call, runtime: Runtime) -> None:
     """Consume the approval, atomically, for this execution.
 
     Raises:
-        CapabilityError: Somebody else spent it, it expired, or the store failed.
+        CapabilityError: Somebody else spent it, it expired, or the store or a strict audit
+            failed.
     """
     if call.approval is None:
         return
+    fenced = runtime.fence is not None and runtime.fence.approvals
+    started = await start_event(call, runtime) if fenced else None
     # Noted first: if the answer of the store is lost, the spending may have happened.
     call.spent = True
     try:
         call.approval = await runtime.desk.store.consume(
-            call.approval.id, call.execution_id, runtime.clock.now()
+            call.approval.id, call.execution_id, runtime.clock.now(), started=started
         )
     except CapabilityError as error:
         call.spent = error.code is ErrorCode.APPROVAL_UNAVAILABLE
         raise
+    if started is not None:
+        await tell_start(call, started, runtime)
     if stopped(call):
         raise Interrupted
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from capgate.idempotency import IdempotencyStore
     from capgate.pipeline.evidence import Evidence
     from capgate.pipeline.slots import Slots
+    from capgate.pipeline.starting import Fence
 
 Authenticate: TypeAlias = "Callable[[Any], Awaitable[Actor | None]]"
 ExceptionMap: TypeAlias = Mapping[type[Exception], type[Exception]]
@@ -50,3 +51,4 @@ class Runtime:
     verbose: bool
     removed: frozenset[str]
     live: set[Call]
+    fence: Fence | None = None

@@ -18,7 +18,7 @@ from capgate.approvals import (
 )
 from capgate.errors import CapabilityError, ErrorCode
 from capgate.stores.opening import database_of
-from capgate.stores.rows import approval_row, decision_row, read_records
+from capgate.stores.rows import Row, approval_row, read_records, read_row
 from capgate.stores.text import column, page_size, ticks
 from capgate.stores.unfinished import END
 
@@ -26,37 +26,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from capgate.audit import AuditEvent
+    from capgate.stores.audit import SqlAudit
     from capgate.stores.database import Database, Db
 
 _ORDER: Final = "capgate_approvals"
 _CREATE: Final = """
     INSERT INTO capgate_approvals
-        (id, capability_id, actor_id, status, expires_at, quorum, consumed_by, body)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+        (id, capability_id, actor_id, expires_at, quorum, body, status, consumed_by,
+         digest, digest_expired)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+_ONE: Final = "WHERE id = ?"
 _DECIDE: Final = """
     INSERT INTO capgate_decisions (approval_id, place, approver, approved, body)
-    SELECT id, (SELECT count(*) FROM capgate_decisions WHERE approval_id = id), ?, ?, ?
-    FROM capgate_approvals WHERE id = ? AND status = 'pending' AND expires_at > ?
-    ON CONFLICT DO NOTHING"""
+    SELECT id, ?, ?, ?, ? FROM capgate_approvals
+    WHERE id = ? AND status = 'pending' AND expires_at > ? ON CONFLICT DO NOTHING"""
 _APPROVE: Final = """
-    UPDATE capgate_approvals SET status = 'approved'
-    WHERE id = ? AND quorum <= (
-        SELECT count(*) FROM capgate_decisions WHERE approval_id = id AND approved = 1)"""
-_REJECT: Final = "UPDATE capgate_approvals SET status = 'rejected' WHERE id = ?"
+    UPDATE capgate_approvals SET digest = ?1, digest_expired = ?2,
+        status = CASE WHEN quorum <= (
+            SELECT count(*) FROM capgate_decisions WHERE approval_id = ?3 AND approved = 1
+        ) THEN 'approved' ELSE status END
+    WHERE id = ?3"""
+_REJECT: Final = """
+    UPDATE capgate_approvals SET digest = ?, digest_expired = ?, status = 'rejected' WHERE id = ?"""
 _CONSUME: Final = """
-    UPDATE capgate_approvals SET status = 'consumed', consumed_by = ?
+    UPDATE capgate_approvals
+    SET digest = ?, digest_expired = ?, status = 'consumed', consumed_by = ?
     WHERE id = ? AND status = 'approved' AND expires_at > ?"""
 _BEGIN: Final = """
     INSERT INTO capgate_executions (execution_id, approval_id, since) VALUES (?, ?, ?)
     ON CONFLICT DO NOTHING"""
 _RELEASE: Final = """
-    UPDATE capgate_approvals SET status = 'approved', consumed_by = NULL
+    UPDATE capgate_approvals
+    SET digest = ?, digest_expired = ?, status = 'approved', consumed_by = NULL
     WHERE id = ? AND status = 'consumed' AND consumed_by = ?"""
 _WITHDRAW: Final = """
-    UPDATE capgate_approvals SET status = 'cancelled'
+    UPDATE capgate_approvals SET digest = ?, digest_expired = ?, status = 'cancelled'
     WHERE id = ? AND status = 'pending' AND expires_at > ?"""
 _EXPIRE: Final = """
-    UPDATE capgate_approvals SET status = 'expired'
+    UPDATE capgate_approvals SET digest = digest_expired, digest_expired = '', status = 'expired'
     WHERE status IN ('pending', 'approved') AND expires_at <= ?"""
 _FIND: Final = """
     WHERE (CAST(?1 AS TEXT) IS NULL OR status = ?1)
@@ -66,29 +74,38 @@ _FIND: Final = """
     ORDER BY seq LIMIT ?5"""
 
 
+def _nothing(_db: Db) -> None:
+    """Lock nothing else."""
+
+
 class SqlApprovals:
     """An `ApprovalStore` in a database, safe for any number of tasks, threads and processes.
 
     Args:
         database: `sqlite:///FILE` or `postgresql://…`, or a database that other stores use too.
-        fence: Whether whoever spends an approval is written down with it, until the audit on the
-            same database tells the end; see `Store.unfinished`.
+        audit: The audit on the same database. With it an approval can be spent together with the
+            event that its handler starts; see `Store.unfinished`.
 
     Raises:
         ConfigurationError: Not a store's URL.
     """
 
-    __slots__ = ("_database", "_fence")
+    __slots__ = ("_audit", "_database")
 
-    def __init__(self, database: str | Database, *, fence: bool = False) -> None:
+    def __init__(self, database: str | Database, *, audit: SqlAudit | None = None) -> None:
         """See the class."""
         self._database = database_of(database)
-        self._fence = fence
+        self._audit = audit
 
     @property
     def durable(self) -> bool:
         """Return True: the records outlive the process."""
         return True
+
+    @property
+    def fenced(self) -> bool:
+        """Whether `consume` can keep the event of the start too."""
+        return self._audit is not None
 
     async def aclose(self) -> None:
         """Close the database, and every other store on it."""
@@ -97,75 +114,96 @@ class SqlApprovals:
     async def create(self, record: ApprovalRecord, /) -> None:
         """See `ApprovalStore.create`."""
         row = approval_row(record)
+        values = (*row.fixed, row.body, row.status, row.consumed_by, *row.digests)
 
         def insert(db: Db) -> bool:
             if self._database.lock_order is not None:
                 # Pages follow `seq`: no record may appear before one that is there already.
                 db.execute(self._database.lock_order, (_ORDER,))
-            return db.execute(_CREATE, row).rowcount == 1
+            return db.execute(_CREATE, values).rowcount == 1
 
         if not await self._database.transact(insert):
             raise ValueError("this approval id is taken")
 
     async def get(self, approval_id: str, /) -> ApprovalRecord | None:
         """See `ApprovalStore.get`."""
-        return await self._database.transact(lambda db: _get(db, column(approval_id)))
+        id_ = column(approval_id)
+        found = await self._database.transact(lambda db: read_records(db, _ONE, (id_,)))
+        return found[0] if found else None
 
     async def decide(
         self, approval_id: str, /, decision: ApprovalDecision, now: datetime
     ) -> ApprovalRecord:
         """See `ApprovalStore.decide`."""
-        row, id_ = decision_row(decision), column(approval_id)
-        approve = _APPROVE if decision.approved else _REJECT
+        conclude = _APPROVE if decision.approved else _REJECT
 
-        def change(db: Db) -> bool:
-            if db.execute(_DECIDE, (*row, id_, ticks(now))).rowcount == 0:
+        def change(db: Db, id_: str, row: Row) -> bool:
+            # The quorum is counted by the database, whatever was read.
+            if db.execute(_DECIDE, (*row.decisions[-1], id_, ticks(now))).rowcount == 0:
                 return False
-            db.execute(approve, (id_,))
-            return True
+            return db.execute(conclude, (*row.digests, id_)).rowcount == 1
 
         return await self._change(
-            approval_id, change, lambda record: decided(record, decision, now)
+            approval_id, lambda record: decided(record, decision, now), change
         )
 
     async def consume(
-        self, approval_id: str, /, execution_id: str, now: datetime
+        self,
+        approval_id: str,
+        /,
+        execution_id: str,
+        now: datetime,
+        *,
+        started: AuditEvent | None = None,
     ) -> ApprovalRecord:
-        """See `ApprovalStore.consume`."""
+        """See `ApprovalStore.consume`.
 
-        def change(db: Db) -> bool:
-            holder, id_, at = column(execution_id), column(approval_id), ticks(now)
-            if db.execute(_CONSUME, (holder, id_, at)).rowcount == 0:
+        Args:
+            approval_id: What is spent.
+            execution_id: By whom.
+            now: When.
+            started: The event that the handler starts, to be kept in the same transaction. Tell
+                the audit to pass over it, before every sink is told.
+        """
+        audit = self._audit if started is not None else None
+
+        def change(db: Db, id_: str, row: Row) -> bool:
+            holder, at = row.consumed_by, ticks(now)
+            if db.execute(_CONSUME, (*row.digests, holder, id_, at)).rowcount == 0:
                 return False
-            if self._fence:
+            if audit is not None and started is not None:
                 db.execute(_BEGIN, (holder, id_, at))
+                audit.append(db, [started.to_dict()])
             return True
 
         return await self._change(
-            approval_id, change, lambda record: consumed(record, execution_id, now)
+            approval_id,
+            lambda record: consumed(record, execution_id, now),
+            change,
+            first=_nothing if audit is None else audit.take_turn,
         )
 
     async def release(self, approval_id: str, /, execution_id: str) -> ApprovalRecord:
         """See `ApprovalStore.release`."""
+        holder = column(execution_id)
 
-        def change(db: Db) -> bool:
-            holder = column(execution_id)
-            if db.execute(_RELEASE, (column(approval_id), holder)).rowcount == 0:
+        def change(db: Db, id_: str, row: Row) -> bool:
+            if db.execute(_RELEASE, (*row.digests, id_, holder)).rowcount == 0:
                 return False
             db.execute(END, (holder,))
             return True
 
         return await self._change(
-            approval_id, change, lambda record: released(record, execution_id)
+            approval_id, lambda record: released(record, execution_id), change
         )
 
     async def withdraw(self, approval_id: str, /, now: datetime) -> ApprovalRecord:
         """See `ApprovalStore.withdraw`."""
 
-        def change(db: Db) -> bool:
-            return db.execute(_WITHDRAW, (column(approval_id), ticks(now))).rowcount == 1
+        def change(db: Db, id_: str, row: Row) -> bool:
+            return db.execute(_WITHDRAW, (*row.digests, id_, ticks(now))).rowcount == 1
 
-        return await self._change(approval_id, change, lambda record: withdrawn(record, now))
+        return await self._change(approval_id, lambda record: withdrawn(record, now), change)
 
     async def find(
         self,
@@ -188,31 +226,34 @@ class SqlApprovals:
     async def _change(
         self,
         approval_id: str,
-        change: Callable[[Db], bool],
         rule: Callable[[ApprovalRecord], ApprovalRecord],
+        change: Callable[[Db, str, Row], bool],
+        *,
+        first: Callable[[Db], None] = _nothing,
     ) -> ApprovalRecord:
         """Make a change and return what the record became.
 
+        Args:
+            approval_id: Which record.
+            rule: What it becomes, or why it cannot.
+            change: Writes that row, comparing once more; tells whether it did.
+            first: What else has to be locked.
+
         Raises:
-            CapabilityError: APPROVAL_NOT_FOUND, or what `rule` says of the record as it is.
+            CapabilityError: APPROVAL_NOT_FOUND, or what `rule` raises.
+            LookupError: The record was altered.
         """
+        id_ = column(approval_id)
 
         def run(db: Db) -> ApprovalRecord:
-            if self._database.lock_row is not None:
-                # Or what is read afterwards could be what another made of it meanwhile.
-                db.execute(self._database.lock_row, (column(approval_id),))
-            changed = change(db)
-            record = _get(db, column(approval_id))
-            if record is None:
+            first(db)
+            found = read_row(db, _ONE + self._database.lock_row, (id_,))
+            if found is None:
                 raise CapabilityError(ErrorCode.APPROVAL_NOT_FOUND)
-            if not changed:
-                rule(record)
-                raise LookupError("the row and its record do not agree: it has been altered")
+            row, record = found
+            record = rule(record)
+            if not change(db, id_, row.after(record)):
+                raise LookupError("the row is not what was read under its lock")
             return record
 
         return await self._database.transact(run)
-
-
-def _get(db: Db, id_: str) -> ApprovalRecord | None:
-    found = read_records(db, "WHERE id = ?", (id_,))
-    return found[0] if found else None

@@ -69,7 +69,7 @@ class SqlAudit:
         ConfigurationError: Not a store's URL.
     """
 
-    __slots__ = ("_database", "_lock", "_open", "_stream")
+    __slots__ = ("_database", "_lock", "_open", "_passed", "_stream")
 
     def __init__(self, database: str | Database, *, stream: str = "capgate") -> None:
         """See the class."""
@@ -78,6 +78,7 @@ class SqlAudit:
         self._lock = threading.Lock()
         # The group of each event loop that still takes records: until the thread gets to it.
         self._open: dict[Watch, _Group] = {}
+        self._passed: dict[int, AuditEvent] = {}
 
     async def __call__(self, event: AuditEvent) -> None:
         """Append `event` to the chain; when this returns, it is on the disk.
@@ -89,8 +90,16 @@ class SqlAudit:
 
     async def write_many(self, events: Sequence[AuditEvent]) -> None:
         """Append events to the chain, all or none; raises as a single one."""
-        records: list[Mapping[str, JSON]] = [event.to_dict() for event in events]
-        await self._join(records, current_watch()).wait()
+        # By identity: two events may be equal.
+        records: list[Mapping[str, JSON]] = [
+            event.to_dict() for event in events if self._passed.pop(id(event), None) is None
+        ]
+        if records:
+            await self._join(records, current_watch()).wait()
+
+    def pass_over(self, event: AuditEvent) -> None:
+        """Write this event no more when it comes: it stands in the chain already."""
+        self._passed[id(event)] = event
 
     def _join(self, records: list[Mapping[str, JSON]], watch: Watch) -> Job[None]:
         """Put records into the group that is open, or open one."""
@@ -106,7 +115,12 @@ class SqlAudit:
     def _write(self, watch: Watch, records: list[Mapping[str, JSON]]) -> None:
         with self._lock:
             del self._open[watch]  # from here on nobody adds to it
-        self._database.write(lambda db: self.append(db, records))
+
+        def append(db: Db) -> None:
+            self.take_turn(db)
+            self.append(db, records)
+
+        self._database.write(append)
 
     async def aclose(self) -> None:
         """Close the database, and every other store on it."""
@@ -124,14 +138,13 @@ class SqlAudit:
     def take_turn(self, db: Db) -> None:
         """Keep other writers of the chain waiting until the transaction ends.
 
-        Whoever locks rows too does this first, as `append` does, or two could wait for each other.
+        Whoever locks rows too does this first, or two could wait for each other.
         """
         if self._database.lock_order is not None:
             db.execute(self._database.lock_order, (f"capgate_audit {self._stream}",))
 
     def append(self, db: Db, records: Iterable[Mapping[str, JSON]]) -> None:
-        """Add records to the chain, in a transaction of the database's own thread."""
-        self.take_turn(db)
+        """Add records to the chain, in a transaction that has taken its turn."""
         found = db.execute(_HEAD, (self._stream,)).fetchone()
         head = Head() if found is None else Head(*found)
         for record in records:

@@ -62,8 +62,8 @@ class Database(ABC):
     errors: ClassVar[type[Exception]]
     """What the driver raises."""
     begin: ClassVar[str]
-    lock_row: ClassVar[str | None]
-    """Locks the row of one approval, where a transaction does not lock by itself."""
+    lock_row: ClassVar[str]
+    """Ends a SELECT that locks what it reads; '' where a transaction locks everything by itself."""
     lock_order: ClassVar[str | None]
     """Lets one transaction after another give out places in an order, named by a text."""
     purge: ClassVar[str]

@@ -21,6 +21,8 @@ from capgate.stores.text import column, dump, load, ticks, uncolumn
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from capgate.audit import AuditEvent
+    from capgate.stores.audit import SqlAudit
     from capgate.stores.database import Database, Db
 
 _FORGET: Final = "DELETE FROM capgate_idempotency WHERE key = ? AND expires_at <= ?"
@@ -39,6 +41,9 @@ _COMPLETE: Final = """
     UPDATE capgate_idempotency SET state = 'ended', outcome = ?1
     WHERE key = ?2 AND (
         state = 'suspended' OR (state = 'in-flight' AND execution_id = ?3))"""
+_START: Final = """
+    UPDATE capgate_idempotency SET started_at = ?
+    WHERE key = ? AND state = 'in-flight' AND execution_id = ?"""
 _RELEASE: Final = """
     DELETE FROM capgate_idempotency
     WHERE key = ? AND execution_id = ? AND state IN ('in-flight', 'suspended')"""
@@ -49,6 +54,8 @@ class SqlIdempotency:
 
     Args:
         database: `sqlite:///FILE` or `postgresql://…`, or a database that other stores use too.
+        audit: The audit on the same database. With it a key is marked together with the event
+            that the handler starts; see `Store.unfinished`.
 
     Raises:
         ConfigurationError: Not a store's URL.
@@ -56,11 +63,17 @@ class SqlIdempotency:
 
     durable: ClassVar[bool] = True
 
-    __slots__ = ("_database",)
+    __slots__ = ("_audit", "_database")
 
-    def __init__(self, database: str | Database) -> None:
+    def __init__(self, database: str | Database, *, audit: SqlAudit | None = None) -> None:
         """See the class."""
         self._database = database_of(database)
+        self._audit = audit
+
+    @property
+    def fenced(self) -> bool:
+        """Whether `start` keeps the event of the start."""
+        return self._audit is not None
 
     async def aclose(self) -> None:
         """Close the database, and every other store on it."""
@@ -85,6 +98,31 @@ class SqlIdempotency:
             return Claimed()
 
         return await self._database.transact(claim)
+
+    async def start(self, key: str, started: AuditEvent, now: datetime) -> bool:
+        """Note that the handler is about to be entered, and keep the event, in one transaction.
+
+        Args:
+            key: Of the call in flight.
+            started: The event; its execution must hold the key. Tell the audit to pass over it,
+                before every sink is told.
+            now: When.
+
+        Returns:
+            Whether it was noted: False when the entry is gone, ended, or another's.
+        """
+        values = (ticks(now), column(key), column(started.execution_id or ""))
+
+        def run(db: Db) -> bool:
+            if self._audit is not None:
+                self._audit.take_turn(db)
+            if db.execute(_START, values).rowcount == 0:
+                return False
+            if self._audit is not None:
+                self._audit.append(db, [started.to_dict()])
+            return True
+
+        return await self._database.transact(run)
 
     async def suspend(
         self,

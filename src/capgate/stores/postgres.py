@@ -28,7 +28,7 @@ class Postgres(Database):
     errors: ClassVar[type[Exception]] = psycopg.Error
     # Whatever the default is: a statement must see what others committed while it waited.
     begin: ClassVar[str] = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-    lock_row: ClassVar[str | None] = "SELECT 1 FROM capgate_approvals WHERE id = ? FOR UPDATE"
+    lock_row: ClassVar[str] = " FOR UPDATE"
     lock_order: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
     purge: ClassVar[str] = """
         DELETE FROM capgate_idempotency WHERE key IN (

@@ -1,45 +1,93 @@
-"""Approval records as rows and back. What never changes is one text, so that nothing is lost."""
+"""Approval records as rows and back. What never changes is one text, so that nothing is lost.
+
+A row carries a digest over itself and its decisions: a field that was changed behind the store's
+back shows. Whoever can write rows can also write digests; against that there are keys
+(`ApprovalConfig.keys`).
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
-from capgate.approvals import ApprovalDecision, ApprovalRecord
+from capgate.approvals import ApprovalDecision, ApprovalRecord, ApprovalStatus
 from capgate.stores.text import column, dump, load, ticks, uncolumn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from capgate.call import Actor
     from capgate.stores.database import Db
 
+Fixed: TypeAlias = "tuple[str, str, str, int, int]"
+"""The columns that never change: id, capability, requester, expiry and quorum."""
+Given: TypeAlias = "tuple[int, str, int, str]"
+"""One decision: its place, who, whether it approves, and all of it."""
+
 _CHANGING: Final = frozenset({"status", "decisions", "consumed_by"})
+_OPEN: Final = frozenset({ApprovalStatus.PENDING, ApprovalStatus.APPROVED})
 _SELECT: Final = """
-    SELECT id, capability_id, actor_id, expires_at, quorum, status, consumed_by, body
+    SELECT id, capability_id, actor_id, expires_at, quorum, body, status, consumed_by,
+        digest, digest_expired
     FROM capgate_approvals """
+_DECISIONS: Final = """
+    SELECT place, approver, approved, body FROM capgate_decisions
+    WHERE approval_id = ? ORDER BY place"""
 _ALTERED: Final = "altered"
-"""The binding of a record whose columns contradict it: no key ever gave this one."""
+"""The binding of a record that was altered: no key ever gave this one."""
 
 
-def approval_row(record: ApprovalRecord) -> tuple[object, ...]:
-    """Return a new record as the values of its row."""
+class Row(NamedTuple):
+    """One approval as it stands in the database, its decisions included."""
+
+    fixed: Fixed
+    body: str
+    status: str
+    consumed_by: str | None
+    decisions: tuple[Given, ...] = ()
+
+    @property
+    def digests(self) -> tuple[str, str]:
+        """The digest over all of it, and the one for when it has expired; '' if it cannot."""
+        facts = (self.fixed, self.body, self.consumed_by, self.decisions)
+        common = sha256(json.dumps(facts).encode()).hexdigest()
+        expired = _digest(common, "expired") if self.status in _OPEN else ""
+        return _digest(common, self.status), expired
+
+    def after(self, record: ApprovalRecord) -> Row:
+        """Return the row of what this one's record has become."""
+        last = record.decisions[len(self.decisions) :]
+        given = tuple(
+            decision_row(decision, place)
+            for place, decision in enumerate(last, len(self.decisions))
+        )
+        return self._replace(
+            status=record.status.value,
+            consumed_by=_name(record.consumed_by),
+            decisions=self.decisions + given,
+        )
+
+
+def approval_row(record: ApprovalRecord) -> Row:
+    """Return a new record as its row."""
     plain = record.to_dict()
     body = {name: value for name, value in plain.items() if name not in _CHANGING}
-    return (
-        column(record.id),
-        column(record.capability_id),
-        column(record.actor.id),
-        record.status.value,
-        ticks(record.expires_at),
-        record.quorum,
-        None if record.consumed_by is None else column(record.consumed_by),
+    given = (decision_row(decision, place) for place, decision in enumerate(record.decisions))
+    return Row(
+        _fixed(record),
         dump(body),
+        record.status.value,
+        _name(record.consumed_by),
+        tuple(given),
     )
 
 
-def decision_row(decision: ApprovalDecision) -> tuple[object, ...]:
-    """Return a decision as the values of its row: who, what, and all of it."""
-    return column(approver_of(decision.by)), int(decision.approved), dump(decision.to_dict())
+def decision_row(decision: ApprovalDecision, place: int) -> Given:
+    """Return a decision as the values of its row."""
+    approver = column(approver_of(decision.by))
+    return place, approver, int(decision.approved), dump(decision.to_dict())
 
 
 def approver_of(actor: Actor) -> str:
@@ -48,26 +96,63 @@ def approver_of(actor: Actor) -> str:
 
 
 def read_records(db: Db, where: str, values: tuple[object, ...]) -> list[ApprovalRecord]:
-    """Return the records of the rows that `where` selects, in its order."""
-    return [_record(db, row) for row in db.execute(_SELECT + where, values).fetchall()]
+    """Return the records of the rows that `where` selects, in its order.
+
+    One that was altered is shown as far as it can be read, with a binding that nobody gave it.
+    """
+    return [
+        record if whole else replace(record, binding=_ALTERED)
+        for _, record, whole in _read(db, where, values)
+    ]
 
 
-def _record(db: Db, row: tuple[object, ...]) -> ApprovalRecord:
-    *columns, status, consumed_by, body = row
-    plain = load(str(body))
-    plain["status"] = status
-    plain["consumed_by"] = None if consumed_by is None else uncolumn(str(consumed_by))
-    plain["decisions"] = _decisions(db, str(columns[0]))
-    record = ApprovalRecord.from_dict(plain)
-    texts = (record.id, record.capability_id, record.actor.id)
-    known = (*map(column, texts), ticks(record.expires_at), record.quorum)
-    if known != tuple(columns):
-        return replace(record, binding=_ALTERED)
-    return record
+def read_row(db: Db, where: str, values: tuple[object, ...]) -> tuple[Row, ApprovalRecord] | None:
+    """Return the row that `where` selects and its record, None where there is no row.
+
+    Raises:
+        LookupError: It was altered.
+    """
+    for row, record, whole in _read(db, where, values):
+        if not whole:
+            raise LookupError("the stored approval has been altered")
+        return row, record
+    return None
 
 
-def _decisions(db: Db, approval_id: str) -> list[object]:
-    rows = db.execute(
-        "SELECT body FROM capgate_decisions WHERE approval_id = ? ORDER BY place", (approval_id,)
-    )
-    return [load(body) for (body,) in rows.fetchall()]
+def _read(
+    db: Db, where: str, values: tuple[object, ...]
+) -> Iterator[tuple[Row, ApprovalRecord, bool]]:
+    """Yield rows, their records, and whether they are what was written."""
+    for found in db.execute(_SELECT + where, values).fetchall():
+        *fixed, body, status, consumed_by, digest, digest_expired = found
+        decisions = _decisions(db, fixed[0])
+        row = Row(cast("Fixed", tuple(fixed)), body, status, consumed_by, decisions)
+        record = _record(row)
+        # The columns too: a digest can be written by anybody who can write a row, a binding not.
+        whole = row.digests == (digest, digest_expired) and _fixed(record) == row.fixed
+        yield row, record, whole
+
+
+def _decisions(db: Db, approval_id: str) -> tuple[Given, ...]:
+    return tuple(map(tuple, db.execute(_DECISIONS, (approval_id,)).fetchall()))
+
+
+def _record(row: Row) -> ApprovalRecord:
+    plain = load(row.body)
+    plain["status"] = row.status
+    plain["consumed_by"] = None if row.consumed_by is None else uncolumn(row.consumed_by)
+    plain["decisions"] = [load(body) for *_, body in row.decisions]
+    return ApprovalRecord.from_dict(plain)
+
+
+def _fixed(record: ApprovalRecord) -> Fixed:
+    texts = (column(record.id), column(record.capability_id), column(record.actor.id))
+    return (*texts, ticks(record.expires_at), record.quorum)
+
+
+def _name(text: str | None) -> str | None:
+    return None if text is None else column(text)
+
+
+def _digest(common: str, status: str) -> str:
+    return sha256(f"{common} {status}".encode()).hexdigest()

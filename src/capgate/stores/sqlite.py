@@ -22,7 +22,7 @@ class Sqlite(Database):
 
     errors: ClassVar[type[Exception]] = sqlite3.Error
     begin: ClassVar[str] = "BEGIN IMMEDIATE"
-    lock_row: ClassVar[str | None] = None
+    lock_row: ClassVar[str] = ""
     lock_order: ClassVar[str | None] = None
     purge: ClassVar[str] = """
         DELETE FROM capgate_idempotency WHERE expires_at <= ? AND state <> 'in-flight'"""

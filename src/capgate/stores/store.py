@@ -43,9 +43,9 @@ class Store:
     def __init__(self, url: str) -> None:
         """See the class."""
         self._database = database_of(url)
-        self.approvals = SqlApprovals(self._database, fence=True)
         self.audit = SqlAudit(self._database)
-        self.idempotency = SqlIdempotency(self._database)
+        self.approvals = SqlApprovals(self._database, audit=self.audit)
+        self.idempotency = SqlIdempotency(self._database, audit=self.audit)
 
     async def open(self) -> None:
         """Open the database now.
@@ -56,7 +56,7 @@ class Store:
         """
         await self._database.open()
 
-    async def unfinished(self, limit: int = 100) -> list[Unfinished]:
+    async def unfinished(self, limit: int = 100, *, started: bool = True) -> list[Unfinished]:
         """Return executions that began and of whose end there is no word, oldest first.
 
         Those of a process that died, whose effect is unknown; and those that run at this moment.
@@ -64,12 +64,14 @@ class Store:
 
         Args:
             limit: The most to return.
+            started: False for those instead that hold a key and had not come to their handler,
+                so that nothing has happened.
 
         Raises:
             ValueError: The limit is below 1.
         """
         size = page_size(limit)
-        return await self._database.transact(lambda db: unfinished(db, size))
+        return await self._database.transact(lambda db: unfinished(db, size, started=started))
 
     async def settle(
         self,

@@ -1,7 +1,8 @@
 """Executions that began and of whose end there is no word, and settling what became of them.
 
-An execution is written down with the approval it spends, or with the key it claims, and struck out
-with the event that ends it. What a crash leaves in between is what this finds.
+An execution is written down with the approval it spends, or with the key it holds, in the
+transaction of the event that its handler starts; and struck out with the event that ends it. What
+a crash leaves in between is what this finds.
 """
 
 from __future__ import annotations
@@ -24,15 +25,18 @@ if TYPE_CHECKING:
 END: Final = "DELETE FROM capgate_executions WHERE execution_id = ?"
 """Strikes out an execution that has ended."""
 
-_UNFINISHED: Final = """
+_SPENT: Final = """
     SELECT e.execution_id, a.capability_id, e.approval_id, NULL, e.since
-    FROM capgate_executions e JOIN capgate_approvals a ON a.id = e.approval_id {one}
-    UNION ALL
+    FROM capgate_executions e JOIN capgate_approvals a ON a.id = e.approval_id"""
+_HELD: Final = """
     SELECT execution_id, NULL, NULL, key, since
-    FROM capgate_idempotency WHERE state = 'in-flight' {other}
-    ORDER BY 5, 1 LIMIT ?"""
-_ALL: Final = _UNFINISHED.format(one="", other="")
-_ONE: Final = _UNFINISHED.format(one="WHERE e.execution_id = ?", other="AND execution_id = ?")
+    FROM capgate_idempotency WHERE state = 'in-flight'"""
+_ENTERED: Final = """
+    AND (started_at IS NOT NULL OR execution_id IN (SELECT execution_id FROM capgate_executions))"""
+_WAITING: Final = """
+    AND started_at IS NULL
+    AND execution_id NOT IN (SELECT execution_id FROM capgate_executions)"""
+_PAGE: Final = " ORDER BY 5, 1 LIMIT ?"
 # Its own key; and that of the approved call, which waits for the approval that was spent.
 _FREE: Final = """
     DELETE FROM capgate_idempotency
@@ -61,10 +65,11 @@ class Unfinished:
     since: datetime
 
 
-def unfinished(db: Db, limit: int) -> list[Unfinished]:
-    """Return the oldest unfinished executions."""
+def unfinished(db: Db, limit: int, *, started: bool) -> list[Unfinished]:
+    """Return the oldest unfinished executions, those that came to their handler or the others."""
     found: dict[str, Unfinished] = {}
-    for row in db.execute(_ALL, (limit,)).fetchall():
+    both = _SPENT + " UNION ALL " + _HELD + _ENTERED
+    for row in db.execute((both if started else _HELD + _WAITING) + _PAGE, (limit,)).fetchall():
         one = _unfinished(row)
         known = found.get(one.execution_id)
         # One that spent an approval and holds a key of its own stands in both tables.
@@ -97,7 +102,8 @@ def settle(db: Db, execution_id: str, effect: Effect) -> Unfinished:
         LookupError: There is none with that id.
     """
     name = column(execution_id)
-    rows = db.execute(_ONE, (name, name, 2)).fetchall()
+    one = _SPENT + " WHERE e.execution_id = ? UNION ALL " + _HELD + " AND execution_id = ?"
+    rows = db.execute(one, (name, name)).fetchall()
     approval_id = next((row[2] for row in rows if row[2] is not None), None)
     # What is struck out decides, not what was read: of two that settle at once, one comes too late.
     struck = db.execute(END, (name,)).rowcount

@@ -9,7 +9,10 @@ CREATE TABLE capgate_approvals (
     expires_at BIGINT NOT NULL,
     quorum BIGINT NOT NULL,
     consumed_by TEXT,
-    body TEXT NOT NULL
+    body TEXT NOT NULL,
+    -- Over the record and its decisions: as it stands, and as it will once it has expired.
+    digest TEXT NOT NULL,
+    digest_expired TEXT NOT NULL
 );
 
 CREATE INDEX capgate_approvals_by_status ON capgate_approvals (status, seq);
@@ -44,6 +47,8 @@ CREATE TABLE capgate_idempotency (
     execution_id TEXT NOT NULL,
     since BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
+    -- When the handler was about to be entered; NULL before that.
+    started_at BIGINT,
     state TEXT NOT NULL,
     approval_id TEXT,
     outcome TEXT

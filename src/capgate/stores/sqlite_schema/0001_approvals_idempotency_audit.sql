@@ -9,7 +9,10 @@ CREATE TABLE capgate_approvals (
     expires_at INTEGER NOT NULL,
     quorum INTEGER NOT NULL,
     consumed_by TEXT,
-    body TEXT NOT NULL
+    body TEXT NOT NULL,
+    -- Over the record and its decisions: as it stands, and as it will once it has expired.
+    digest TEXT NOT NULL,
+    digest_expired TEXT NOT NULL
 ) STRICT;
 
 CREATE INDEX capgate_approvals_by_status ON capgate_approvals (status, seq);
@@ -44,6 +47,8 @@ CREATE TABLE capgate_idempotency (
     execution_id TEXT NOT NULL,
     since INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
+    -- When the handler was about to be entered; NULL before that.
+    started_at INTEGER,
     state TEXT NOT NULL,
     approval_id TEXT,
     outcome TEXT
