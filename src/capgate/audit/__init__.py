@@ -11,8 +11,10 @@ from capgate.audit.event import AuditEvent, freeze
 from capgate.audit.jsonl import JsonlAudit
 from capgate.audit.lines import Tail
 from capgate.audit.memory import MemoryAudit
+from capgate.audit.segments import read_lines
 from capgate.audit.sink import AuditConfig, AuditSink
 from capgate.audit.structlog_sink import StructlogAudit
+from capgate.audit.trimming import check_trimming, is_older, trimmed
 from capgate.audit.verify import VerifyReport, verify_chain
 
 __all__ = [
@@ -31,8 +33,13 @@ __all__ = [
     "Head",
     "Tail",
     "link",
+    "read_lines",
     "verify_chain",
     "VerifyReport",
+    # Retention
+    "check_trimming",
+    "is_older",
+    "trimmed",
     # Delivery
     "Auditor",
     "AuditFailure",

@@ -1,7 +1,7 @@
 """The hash chain: each record names the hash of the one before, so that tampering shows.
 
-Here: linking records and verifying a stream. Not here: where records are kept. A chain shows what
-was changed inside a stream; that its end was cut off shows only against a head kept elsewhere.
+Here: linking records, and cutting off the oldest. Not here: where records are kept. A chain shows
+what was changed inside a stream; that its end was cut off shows only against a head kept elsewhere.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 import anyio
 
 from capgate.audit.foreign import looks_async
+from capgate.audit.lines import Tail, read_tail
+from capgate.audit.trimming import check_trimming, is_older, trimmed
 from capgate.capability import input_hash
 from capgate.errors import JSON, ConfigurationError, Issue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping
+    from datetime import datetime
+    from pathlib import Path
 
     from capgate.audit.event import AuditEvent
-    from capgate.audit.lines import Tail
+    from capgate.call import Actor
 
 GENESIS = "0" * 64
 
@@ -84,6 +88,39 @@ class ChainedAudit:
             if not self._busy:
                 self._write_waiting()
         return None
+
+    def trim(self, before: datetime, *, by: Actor) -> int:
+        """Remove the full files of a sink that rotates whose records are all older.
+
+        The chain stays verifiable: a record says up to where it was cut, and who did it.
+
+        Args:
+            before: Aware.
+            by: Who removes them.
+
+        Returns:
+            How many files were removed.
+
+        Raises:
+            TypeError: The sink keeps no full files, or an argument is of the wrong type.
+            ValueError: The time has no zone.
+            OSError: A file could not be read or removed.
+        """
+        check_trimming(before, by)
+        segments = getattr(self._sink, "segments", None)
+        if segments is None:
+            raise TypeError(f"a {type(self._sink).__name__} keeps no full files")
+        removed = 0
+        with self._lock:
+            for path in cast("list[Path]", segments()):
+                last = read_tail(path).record
+                if last is None or not is_older(last, before):
+                    break
+                head = head_of(Tail(last))
+                self(trimmed(head.seq, head.hash, by))
+                path.unlink()
+                removed += 1
+        return removed
 
     def _write_waiting(self) -> None:
         self._busy = True

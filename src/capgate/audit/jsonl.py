@@ -1,6 +1,7 @@
 """The sink that appends events to a file, one JSON object a line.
 
-Here: the open file and its last, maybe torn, line. Not here: rotation, chaining.
+Here: the open file, its last, maybe torn, line, and what happens when it is full. Not here: the
+names of full files, chaining.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from capgate.audit.lines import Tail, encode_line, ends_torn, read_tail
+from capgate.audit.segments import next_segment, segments_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,22 +37,36 @@ class JsonlAudit:
     Args:
         path: The file; created (readable by its owner only) when missing, its folder is not.
         fsync: Wait until each line is on the disk: survives a power cut, costs milliseconds.
+        max_bytes: How large the file may grow before it is put aside as `path.1`, `path.2` and so
+            on, the oldest first; a chain goes on through them. One process at a time then writes
+            it. None: as large as it gets.
 
     Raises:
         OSError: The file cannot be opened for writing.
+        TypeError, ValueError: `max_bytes` is no positive int.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fsync: bool = False,
+        max_bytes: int | None = None,
+    ) -> None:
         self._path = Path(path)
         self._fsync = fsync
+        self._max_bytes = None if max_bytes is None else _positive(max_bytes)
         # Reentrant: the collector may close an abandoned call, and audit it, during a write.
         self._lock = threading.RLock()
-        self._fd = os.open(self._path, _FLAGS, _OWNER_ONLY)
-        self._closing = weakref.finalize(self, os.close, self._fd)
-        self._closing.atexit = False
+        self._open()
         self._torn = ends_torn(self._path)
         if self._torn:
             _log.warning("audit_torn_line", path=str(self._path))
+
+    def _open(self) -> None:
+        self._fd = os.open(self._path, _FLAGS, _OWNER_ONLY)
+        self._closing = weakref.finalize(self, os.close, self._fd)
+        self._closing.atexit = False
 
     def __call__(self, event: AuditEvent) -> None:
         """Append `event`."""
@@ -67,6 +83,8 @@ class JsonlAudit:
         with self._lock:
             if not self._closing.alive:
                 raise ValueError("the audit file is closed")
+            if self._max_bytes is not None and self._is_full(len(line), self._max_bytes):
+                self._rotate()
             whole = b"\n" + line if self._torn else line
             self._torn = True
             _write_all(self._fd, whole)
@@ -80,9 +98,54 @@ class JsonlAudit:
             self._closing()
 
     def tail(self) -> Tail:
-        """Return the last whole record of the file, and what a torn write left after it."""
+        """Return the last whole record of the stream, and what a torn write left after it."""
+        torn: tuple[bytes, ...] = ()
         with self._lock:
-            return read_tail(self._path)
+            for path in (self._path, *reversed(self.segments())):
+                record, rest = read_tail(path)
+                torn = rest + torn
+                if record is not None:
+                    return Tail(record, torn)
+        return Tail(None, torn)
+
+    def segments(self) -> list[Path]:
+        """Return the full files of the stream, oldest first."""
+        return segments_of(self._path)
+
+    def _is_full(self, size: int, most: int) -> bool:
+        written = os.fstat(self._fd).st_size
+        return written > 0 and written + size > most
+
+    def _rotate(self) -> None:
+        """Put the file aside; where that fails, it grows on."""
+        self._closing()
+        try:
+            self._path.rename(next_segment(self._path))
+            self._torn = False
+        except OSError as error:
+            _log.warning("audit_rotation_failed", path=str(self._path), error=type(error).__name__)
+        finally:
+            self._open()
+        if self._fsync:
+            _sync_folder(self._path.parent)
+
+
+def _positive(max_bytes: int) -> int:
+    if type(max_bytes) is not int:
+        raise TypeError(f"max_bytes must be an int, got {type(max_bytes).__name__}")
+    if max_bytes < 1:
+        raise ValueError("max_bytes must be at least 1")
+    return max_bytes
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have a new name survive a power cut; some systems cannot open a folder, nor need to."""
+    if hasattr(os, "O_DIRECTORY"):
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def _write_all(fd: int, data: bytes) -> None:

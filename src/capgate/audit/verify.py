@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from capgate.audit.chain import Head, digest
 from capgate.audit.lines import parse_line
+from capgate.audit.trimming import TRIMMED
 from capgate.errors import JSON
 
 Entry: TypeAlias = Mapping[str, JSON] | str | bytes
@@ -29,6 +30,7 @@ class VerifyReport:
         torn: Lines left by interrupted writes that a later record vouches for.
         head: Hash of the last good record. Compare it with one kept elsewhere: a stream whose end
             was cut off is a shorter good one.
+        trimmed: Records before the first that were removed, as a later record vouches for.
     """
 
     ok: bool
@@ -36,6 +38,7 @@ class VerifyReport:
     first_bad: int | None = None
     torn: int = 0
     head: str = field(default=Head().hash, compare=False)
+    trimmed: int = 0
 
 
 def verify_chain(records: Iterable[Entry]) -> VerifyReport:
@@ -45,23 +48,28 @@ def verify_chain(records: Iterable[Entry]) -> VerifyReport:
         records: Records or lines of JSON, oldest first; blank lines are skipped. Open files with
             `"rb"`, so that a line torn inside a character can be read.
     """
-    walk = _Walk()
-    for position, entry in enumerate(records, 1):
+    walk, entries = _Walk(), iter(records)
+    for position, entry in enumerate(entries, 1):
         if isinstance(entry, str | bytes) and not entry.strip():
             continue
         if not walk.accepts(entry, position):
-            return walk.report(walk.torn_at or position)
-    return walk.report(walk.torn_at)
+            # Whether records are missing at the beginning is only told by one that comes later.
+            while walk.missing_at is not None and (after := next(entries, None)) is not None:
+                walk.excuse(after)
+            return walk.report(walk.missing_at or walk.torn_at or position)
+    return walk.report(walk.torn_at or walk.missing_at)
 
 
 class _Walk:
     """Where the verification stands."""
 
-    __slots__ = ("_head", "_lines", "_torn", "_vouched", "torn_at")
+    __slots__ = ("_head", "_lines", "_start", "_torn", "_vouched", "missing_at", "torn_at")
 
     def __init__(self) -> None:
-        self._head = Head()
+        self._head = self._start = Head()
         self._vouched = 0
+        # Where a stream begins whose first records were removed, until a record vouches for that.
+        self.missing_at: int | None = None
         self._forget_torn()
 
     def _forget_torn(self) -> None:
@@ -72,12 +80,33 @@ class _Walk:
         record = entry if isinstance(entry, Mapping) else parse_line(entry)
         if record is None and isinstance(entry, str | bytes):
             return self._set_aside(entry, position)
-        if record is None or not self._follows(record):
+        if record is None:
+            return False
+        if self._head.seq == 0:
+            self._begin(record, position)
+        if not self._follows(record):
             return False
         self._head = Head(record["seq"], record["hash"])
+        if self.missing_at is not None:
+            self.excuse(record)
         self._vouched += self._lines
         self._forget_torn()
         return True
+
+    def _begin(self, record: Mapping[str, JSON], position: int) -> None:
+        """Take a first record for what it says: another may have followed one that is gone."""
+        seq, prev = record.get("seq"), record.get("prev")
+        if type(seq) is int and seq > 1 and type(prev) is str:
+            self._head = self._start = Head(seq - 1, prev)
+            self.missing_at = position
+
+    def excuse(self, entry: Entry) -> None:
+        """Take it that nothing is missing at the beginning, if a record vouches for that."""
+        record = entry if isinstance(entry, Mapping) else parse_line(entry)
+        if record is None or record.get("type") != TRIMMED:
+            return
+        if record.get("data") == {"seq": self._start.seq, "hash": self._start.hash}:
+            self.missing_at = None
 
     def _set_aside(self, line: str | bytes, position: int) -> bool:
         """Keep a line that is no record: good only when the next record vouches for it."""
@@ -96,7 +125,8 @@ class _Walk:
 
     def report(self, first_bad: int | None) -> VerifyReport:
         ok = first_bad is None
-        return VerifyReport(ok, self._head.seq, first_bad, self._vouched, self._head.hash)
+        checked, head = self._head.seq - self._start.seq, self._head.hash
+        return VerifyReport(ok, checked, first_bad, self._vouched, head, self._start.seq)
 
 
 def _hash_holds(record: Mapping[str, JSON]) -> bool:

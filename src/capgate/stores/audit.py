@@ -7,29 +7,37 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import anyio.to_thread
 
-from capgate.audit import Head, VerifyReport, link, verify_chain
+from capgate.audit import Head, VerifyReport, check_trimming, link, trimmed
 from capgate.call import current_watch
+from capgate.stores.chain import Rows, exported, last_before, verified
 from capgate.stores.opening import database_of
 from capgate.stores.text import column
 from capgate.stores.unfinished import END
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from capgate.audit import AuditEvent
-    from capgate.call import Watch
+    from capgate.call import Actor, Watch
     from capgate.errors import JSON
     from capgate.stores.database import Database, Db
     from capgate.stores.worker import Job
 
-_HEAD: Final = """
-    SELECT seq, hash FROM capgate_audit WHERE stream = ? ORDER BY seq DESC LIMIT 1"""
+T = TypeVar("T")
+
+_HEAD: Final = "SELECT seq, hash FROM capgate_audit_heads WHERE stream = ?"
 _APPEND: Final = "INSERT INTO capgate_audit (stream, seq, hash, record) VALUES (?, ?, ?, ?)"
-_ALL: Final = "SELECT record FROM capgate_audit WHERE stream = ? ORDER BY seq"
+_MOVE: Final = """
+    INSERT INTO capgate_audit_heads (stream, seq, hash) VALUES (?, ?, ?)
+    ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, hash = excluded.hash"""
+_TRIM: Final = "DELETE FROM capgate_audit WHERE stream = ? AND seq <= ?"
 _ENDS: Final = frozenset(
     {
         "capability.completed",
@@ -132,8 +140,59 @@ class SqlAudit:
         Raises:
             Exception: Whatever the driver raises: the database cannot be read.
         """
+        return await self._read(verified)
+
+    async def export(self, path: str | os.PathLike[str]) -> VerifyReport:
+        """Write the chain to a new file as lines of JSON, checking it on the way.
+
+        `verify_chain` checks such a file, opened with `"rb"`.
+
+        Args:
+            path: Where the file is made, readable by its owner only.
+
+        Returns:
+            What the check found; every record is in the file, good or not.
+
+        Raises:
+            FileExistsError: There is such a file already.
+            OSError: The file cannot be written.
+            Exception: Whatever the driver raises: the database cannot be read.
+        """
+        return await self._read(lambda rows: exported(rows, Path(path)))
+
+    async def trim(self, before: datetime, *, by: Actor) -> int:
+        """Remove the records that are older; export them first if they are to be kept.
+
+        The chain stays verifiable: a record says up to where it was cut, and who did it. Where
+        time went backwards, nothing behind the first younger record is removed.
+
+        Args:
+            before: Aware.
+            by: Who removes them.
+
+        Returns:
+            How many records were removed.
+
+        Raises:
+            TypeError, ValueError: An argument that cannot be.
+            Exception: Whatever the driver raises; nothing was removed then.
+        """
+        check_trimming(before, by)
+        last = await self._read(lambda rows: last_before(rows, before))
+        if last is None:
+            return 0
+
+        def cut(db: Db) -> int:
+            self.take_turn(db)
+            self.append(db, [trimmed(last.seq, last.hash, by).to_dict()])
+            return db.execute(_TRIM, (self._stream, last.seq)).rowcount
+
+        return await self._database.transact(cut)
+
+    async def _read(self, work: Callable[[Rows], T]) -> T:
+        """Run `work` on the chain as it stands, on a connection of its own."""
         await self._database.open()
-        return await anyio.to_thread.run_sync(self._verified)
+        return await anyio.to_thread.run_sync(work, Rows(self._database, self._stream))
 
     def take_turn(self, db: Db) -> None:
         """Keep other writers of the chain waiting until the transaction ends.
@@ -154,6 +213,4 @@ class SqlAudit:
             ended = _ended(linked)
             if ended is not None:
                 db.execute(END, (column(ended),))
-
-    def _verified(self) -> VerifyReport:
-        return verify_chain(self._database.stream(_ALL, (self._stream,)))
+        db.execute(_MOVE, (self._stream, head.seq, head.hash))

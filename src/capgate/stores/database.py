@@ -127,8 +127,8 @@ class Database(ABC):
         """Apply one step and note it as the last."""
 
     @abstractmethod
-    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
-        """Yield the texts of a query one by one, on a connection of its own, in constant memory."""
+    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
+        """Yield the rows of a query one by one, on a connection of its own, in constant memory."""
 
     async def open(self) -> None:
         """Open the database now, and bring its tables up to date; raises as `connect`."""

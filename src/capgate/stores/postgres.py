@@ -76,7 +76,7 @@ class Postgres(Database):
         connection.execute(step)
         connection.execute("UPDATE capgate_schema SET version = ?", (number,))
 
-    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
+    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
         """See `Database.stream`."""
         connection = self._connection()
         try:
@@ -111,11 +111,10 @@ class _Connection:
         # Without values a script of several statements is taken too.
         return self._connection.execute(_translated(sql), _named(values) or None)
 
-    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
+    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
         with self._connection.cursor("capgate") as cursor:
             cursor.itersize = _PAGE
-            for (text,) in cursor.execute(_translated(sql), _named(values)):
-                yield text
+            yield from cursor.execute(_translated(sql), _named(values))
 
     def close(self) -> None:
         self._connection.close()

@@ -65,12 +65,11 @@ class Sqlite(Database):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {number}")
 
-    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[str]:
+    def stream(self, sql: str, values: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
         """See `Database.stream`."""
         connection = self.reading()
         try:
-            for (text,) in connection.execute(sql, values):
-                yield text
+            yield from connection.execute(sql, values)
         finally:
             connection.close()
 

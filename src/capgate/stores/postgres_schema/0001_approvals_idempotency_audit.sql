@@ -65,3 +65,10 @@ CREATE TABLE capgate_audit (
     record TEXT NOT NULL,
     PRIMARY KEY (stream, seq)
 );
+
+-- The last record of each chain, so that a record missing at its end shows too.
+CREATE TABLE capgate_audit_heads (
+    stream TEXT PRIMARY KEY,
+    seq BIGINT NOT NULL,
+    hash TEXT NOT NULL
+);

@@ -65,3 +65,10 @@ CREATE TABLE capgate_audit (
     record TEXT NOT NULL,
     PRIMARY KEY (stream, seq)
 ) STRICT, WITHOUT ROWID;
+
+-- The last record of each chain, so that a record missing at its end shows too.
+CREATE TABLE capgate_audit_heads (
+    stream TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    hash TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
