@@ -5,6 +5,7 @@ What a change means, and what refuses it, is in `capgate.approvals`; here is how
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import (
@@ -18,7 +19,7 @@ from capgate.approvals import (
 )
 from capgate.errors import CapabilityError, ErrorCode
 from capgate.stores.opening import database_of
-from capgate.stores.rows import Row, approval_row, read_records, read_row
+from capgate.stores.rows import Row, altered_after, approval_row, read_records, read_row
 from capgate.stores.text import column, page_size, ticks
 from capgate.stores.unfinished import END
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from capgate.stores.database import Database, Db
 
 _ORDER: Final = "capgate_approvals"
+_PAGE: Final = 1_000
 _CREATE: Final = """
     INSERT INTO capgate_approvals
         (id, capability_id, actor_id, expires_at, quorum, body, status, consumed_by,
@@ -222,6 +224,20 @@ class SqlApprovals:
     async def expire_due(self, now: datetime, /) -> int:
         """See `ApprovalStore.expire_due`."""
         return await self._database.transact(lambda db: db.execute(_EXPIRE, (ticks(now),)).rowcount)
+
+    async def altered(self) -> list[str]:
+        """Return the ids of all records that are not as they were written, oldest first.
+
+        Each is read again, a page at a time, in constant memory; writers go on meanwhile.
+        """
+        found: list[str] = []
+        last: str | None = None
+        while True:
+            page = partial(altered_after, last=last, size=_PAGE)
+            more, last = await self._database.transact(page)
+            found += more
+            if last is None:
+                return found
 
     async def _change(
         self,

@@ -32,6 +32,10 @@ _SELECT: Final = """
     SELECT id, capability_id, actor_id, expires_at, quorum, body, status, consumed_by,
         digest, digest_expired
     FROM capgate_approvals """
+_NEXT: Final = """
+    SELECT id FROM capgate_approvals
+    WHERE CAST(?1 AS TEXT) IS NULL OR seq > (SELECT seq FROM capgate_approvals WHERE id = ?1)
+    ORDER BY seq LIMIT ?2"""
 _DECISIONS: Final = """
     SELECT place, approver, approved, body FROM capgate_decisions
     WHERE approval_id = ? ORDER BY place"""
@@ -119,6 +123,18 @@ def read_row(db: Db, where: str, values: tuple[object, ...]) -> tuple[Row, Appro
     return None
 
 
+def altered_after(db: Db, last: str | None, size: int) -> tuple[list[str], str | None]:
+    """Look at the next rows behind one; return those that were altered, and the last of all."""
+    found: list[str] = []
+    rows = db.execute(_NEXT, (last, size)).fetchall()
+    for (id_,) in rows:
+        try:
+            read_row(db, "WHERE id = ?", (id_,))
+        except LookupError:
+            found.append(uncolumn(id_))
+    return found, rows[-1][0] if rows else None
+
+
 def _read(
     db: Db, where: str, values: tuple[object, ...]
 ) -> Iterator[tuple[Row, ApprovalRecord, bool]]:
@@ -127,7 +143,10 @@ def _read(
         *fixed, body, status, consumed_by, digest, digest_expired = found
         decisions = _decisions(db, fixed[0])
         row = Row(cast("Fixed", tuple(fixed)), body, status, consumed_by, decisions)
-        record = _record(row)
+        try:
+            record = _record(row)
+        except Exception as error:
+            raise LookupError(f"the stored approval {row.fixed[0]!r} cannot be read") from error
         # The columns too: a digest can be written by anybody who can write a row, a binding not.
         whole = row.digests == (digest, digest_expired) and _fixed(record) == row.fixed
         yield row, record, whole
