@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from bench import cases, floor, load, startup
+from bench import cases, floor, load, startup, stores
 from bench.measure import Result, compare, interleave
 
 RESULTS = Path(__file__).parent / "results"
@@ -84,6 +84,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="turns of each workload")
     parser.add_argument("--calls", type=int, default=1000, help="calls in a turn")
+    parser.add_argument("--approvals", type=int, default=50, help="stored approvals in a turn")
     options = parser.parse_args()
     size = (options.rounds, options.calls)
 
@@ -95,8 +96,10 @@ def main() -> int:
 
     figures = anyio.run(load.everything)
     print(carried(figures), end="\n\n")
+    figures["stores"] = stores.everything((options.approvals, 10 * options.calls))
+    print(stores.table(figures["stores"]), end="\n\n")
     floors = f"{on_asyncio[0].floor:.1f} us on asyncio, {on_trio[0].floor:.1f} us on trio"
-    print(f"the floor: {floors}; times are CPU unless they say wall")
+    print(f"the floor: {floors}; times are CPU unless they say wall; stores are wall time")
     print(f"written to {save(results, figures, options)}")
     return 1 if any(row.verdict == "FAILS" for row in results) else 0
 

@@ -1,98 +1,41 @@
 """`python -m bench.stores`: what a store costs beside the bare driver doing the same statements.
 
-The floor writes the same rows with `sqlite3` alone, in one thread, one transaction a step. The
-store adds the records, the thread in between and the audit's chain.
+The floor writes the same rows with the driver alone, in one thread. The store adds the records and
+their digests, the thread in between and the audit's chain. Times are wall time.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from functools import partial
+import tracemalloc
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from bench import bare
+from bench.postgres import find_binaries, running
+from bench.samples import DECISION, NOW, event, started
 from capgate.approvals import ApprovalRecord
-from capgate.audit import AuditEvent
 from capgate.stores import Store, migrate
-from capgate.testing.sample_approvals import sample, yes
+from capgate.testing.sample_approvals import sample
 
-NOW = datetime(2026, 1, 1, 12, 1, tzinfo=UTC)
-ROW = "{:<44}{:>12}{:>12}{:>9}"
-DECISION = yes("mia")
-TURNS = 4
-
-
-def bare(file: Path) -> sqlite3.Connection:
-    """The driver, with the settings of the store."""
-    connection = sqlite3.connect(file, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    return connection
+ROW = "{:<10}{:<40}{:>12}{:>12}{:>9}"
+TURNS = 6
+PENDING = 100_000
 
 
-ROW_OF = """
-    SELECT id, capability_id, actor_id, expires_at, quorum, status, consumed_by, body
-    FROM capgate_approvals WHERE id = ?"""
-DECISIONS_OF = "SELECT body FROM capgate_decisions WHERE approval_id = ? ORDER BY place"
-
-
-def bare_approval(db: sqlite3.Connection, number: int, body: str, decision: str) -> None:
-    """Create, decide and consume one approval: the store's own statements."""
-    id_, execution_id = f"bare_{number}", f"exe_{number}"
-    db.execute("BEGIN IMMEDIATE")
-    db.execute(
-        "INSERT INTO capgate_approvals (id, capability_id, actor_id, status, expires_at, quorum,"
-        " consumed_by, body) VALUES (?, 'orders.refund', 'dana', 'pending', ?, 1, NULL, ?)",
-        (id_, 2**60, body),
-    )
-    db.execute("COMMIT")
-    db.execute("BEGIN IMMEDIATE")
-    db.execute(
-        "INSERT INTO capgate_decisions (approval_id, place, approver, approved, body)"
-        " SELECT id, (SELECT count(*) FROM capgate_decisions WHERE approval_id = id), 'mia', 1, ?"
-        " FROM capgate_approvals WHERE id = ? AND status = 'pending' AND expires_at > 0"
-        " ON CONFLICT DO NOTHING",
-        (decision, id_),
-    )
-    db.execute(
-        "UPDATE capgate_approvals SET status = 'approved' WHERE id = ? AND quorum <= ("
-        "SELECT count(*) FROM capgate_decisions WHERE approval_id = id AND approved = 1)",
-        (id_,),
-    )
-    db.execute(ROW_OF, (id_,)).fetchall()
-    db.execute(DECISIONS_OF, (id_,)).fetchall()
-    db.execute("COMMIT")
-    db.execute("BEGIN IMMEDIATE")
-    db.execute(
-        "UPDATE capgate_approvals SET status = 'consumed', consumed_by = ?"
-        " WHERE id = ? AND status = 'approved' AND expires_at > 0",
-        (execution_id, id_),
-    )
-    db.execute(
-        "INSERT INTO capgate_executions (execution_id, approval_id, since) VALUES (?, ?, 0)"
-        " ON CONFLICT DO NOTHING",
-        (execution_id, id_),
-    )
-    db.execute(ROW_OF, (id_,)).fetchall()
-    db.execute(DECISIONS_OF, (id_,)).fetchall()
-    db.execute("COMMIT")
-
-
-async def approval(store: Store, records: list[ApprovalRecord], number: int) -> None:
-    """Create, decide and consume one approval, through the store."""
-    record = records[number]
+async def approval(store: Store, record: ApprovalRecord) -> None:
+    """Create, decide and spend one approval, through the store."""
+    execution_id = f"exe_{record.id}"
     await store.approvals.create(record)
     await store.approvals.decide(record.id, DECISION, NOW)
-    await store.approvals.consume(record.id, f"exe_{number}", NOW)
+    await store.approvals.consume(record.id, execution_id, NOW, started=started(execution_id))
 
 
 async def timed(count: int, one: Callable[[int], Awaitable[None]]) -> list[float]:
@@ -105,25 +48,22 @@ async def timed(count: int, one: Callable[[int], Awaitable[None]]) -> list[float
     return spent
 
 
-async def approvals(store: Store, file: Path, count: int) -> dict[str, Any]:
+async def approvals(store: Store, db: bare.Driver, count: int) -> dict[str, float]:
     """Approvals, one after another: the store's and the floor's, in turns."""
-    with tempfile.TemporaryDirectory() as folder:
-        other = Path(folder) / "bare.db"
-        migrate(f"sqlite:///{other}")
-        db = bare(other)
-        records = [sample(f"apr_{number}") for number in range(TURNS * count)]
-        body, decision = json.dumps(sample("x").to_dict()), json.dumps(DECISION.to_dict())
+    records = [sample(f"apr_{number}") for number in range(TURNS * count)]
+    ours: list[float] = []
+    theirs: list[float] = []
+    for turn in range(TURNS):
+        first = turn * count
 
-        async def floor(number: int) -> None:
-            bare_approval(db, number, body, decision)
+        async def through_store(number: int, first: int = first) -> None:
+            await approval(store, records[first + number])
 
-        ours: list[float] = []
-        theirs: list[float] = []
-        for turn in range(TURNS):
-            at = partial(_shifted, turn * count)
-            ours += await timed(count, at(partial(approval, store, records)))
-            theirs += await timed(count, at(floor))
-        db.close()
+        async def through_driver(number: int, first: int = first) -> None:
+            bare.approval(db, first + number)
+
+        ours += await timed(count, through_store)
+        theirs += await timed(count, through_driver)
     return {
         "store_per_second": 1e3 / statistics.median(ours),
         "floor_per_second": 1e3 / statistics.median(theirs),
@@ -135,20 +75,8 @@ async def approvals(store: Store, file: Path, count: int) -> dict[str, Any]:
     }
 
 
-def _shifted(by: int, one: Callable[[int], Awaitable[None]]) -> Callable[[int], Awaitable[None]]:
-    return lambda number: one(by + number)
-
-
-def event(number: int) -> AuditEvent:
-    """An event as a call makes it."""
-    ids = {"execution_id": f"exe_{number}", "correlation_id": f"exe_{number}"}
-    return AuditEvent(
-        "capability.requested", NOW, surface="direct", capability_id="orders.refund", **ids
-    )
-
-
-async def events(store: Store, count: int) -> dict[str, Any]:
-    """Audit events of many callers at once, beside the driver writing as many rows in groups."""
+async def events(store: Store, db: bare.Driver, count: int) -> dict[str, float]:
+    """Audit events of a hundred callers at once, beside the driver writing them in groups."""
 
     async def write(first: int) -> None:
         for number in range(first, first + count // 100):
@@ -159,55 +87,110 @@ async def events(store: Store, count: int) -> dict[str, Any]:
         for first in range(0, count, count // 100):
             group.start_soon(write, first)
     ours = count / (time.perf_counter() - start)
-    return {"store_per_second": ours, "floor_per_second": bare_events(count)}
+    start = time.perf_counter()
+    bare.events(db, count)
+    theirs = count / (time.perf_counter() - start)
+    return {"store_per_second": ours, "floor_per_second": theirs, "ratio": theirs / ours}
 
 
-def bare_events(count: int) -> float:
-    """Rows a second with the driver alone, a hundred in a transaction, dumped but not chained."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "bare.db"
-        migrate(f"sqlite:///{file}")
-        db = bare(file)
-        start = time.perf_counter()
-        for first in range(0, count, 100):
-            db.execute("BEGIN IMMEDIATE")
-            for number in range(first, first + 100):
-                text = json.dumps(event(number).to_dict())
-                db.execute("INSERT INTO capgate_audit VALUES ('s', ?, '', ?)", (number, text))
-            db.execute("COMMIT")
-        spent = time.perf_counter() - start
+async def measure(url: str, db: bare.Driver, sizes: tuple[int, int]) -> dict[str, Any]:
+    """Everything about one database."""
+    async with Store(url) as store:
+        return {
+            "approvals": await approvals(store, db, sizes[0]),
+            "events": await events(store, db, sizes[1]),
+        }
+
+
+async def pending_bytes(url: str, count: int = PENDING) -> float:
+    """Memory that one approval waiting in a database holds in the process, in bytes."""
+    async with Store(url) as store:
+        await store.approvals.create(sample("apr_first"))
+        tracemalloc.start()
+        before, _ = tracemalloc.get_traced_memory()
+        async with anyio.create_task_group() as group:
+            for part in range(4):
+                group.start_soon(_ask_for, store, range(part, count, 4))
+        after, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return (after - before) / count
+
+
+async def _ask_for(store: Store, numbers: range) -> None:
+    for number in numbers:
+        await store.approvals.create(sample(f"apr_{number}"))
+
+
+@contextmanager
+def postgres() -> Iterator[str | None]:
+    """A server of our own with an empty database; None where PostgreSQL is not installed."""
+    binaries = find_binaries()
+    if binaries is None:
+        yield None
+        return
+    with running(binaries, fsync=True) as url:
+        yield url
+
+
+def on_sqlite(folder: Path, sizes: tuple[int, int]) -> dict[str, Any]:
+    """The figures on a file."""
+    ours, theirs = folder / "store.db", folder / "bare.db"
+    migrate(f"sqlite:///{theirs}")
+    db = bare.BareSqlite(theirs)
+    try:
+        return anyio.run(measure, f"sqlite:///{ours}", db, sizes)
+    finally:
         db.close()
-    return count / spent
 
 
-async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Everything, on a file in the folder that was asked for."""
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        file = Path(folder) / "store.db"
-        async with Store(f"sqlite:///{file}") as store:
-            return {
-                "approvals": await approvals(store, file, options.approvals),
-                "events": await events(store, options.events),
-            }
+def on_postgres(url: str, sizes: tuple[int, int]) -> dict[str, Any]:
+    """The figures on a server, the store's tables in one schema and the floor's in another."""
+    schemas = [f"{url}?options=-csearch_path%3D{name}" for name in ("ours", "theirs")]
+    db = bare.BarePostgres(schemas[1])
+    try:
+        for name in ("ours", "theirs"):
+            db.execute(f"CREATE SCHEMA {name}")
+        migrate(schemas[1])
+        return anyio.run(measure, schemas[0], db, sizes)
+    finally:
+        db.close()
+
+
+def everything(sizes: tuple[int, int], folder: str | None = None) -> dict[str, Any]:
+    """All figures, by database."""
+    with tempfile.TemporaryDirectory(dir=folder) as made, postgres() as url:
+        found = {"sqlite": on_sqlite(Path(made), sizes)}
+        return found if url is None else found | {"postgres": on_postgres(url, sizes)}
+
+
+def table(found: dict[str, Any]) -> str:
+    """The figures, three rows for each database."""
+    lines = [ROW.format("", "", "store", "driver", "x driver")]
+    for name, figures in found.items():
+        one, many = figures["approvals"], figures["events"]
+        for work, row in (("create, decide, spend", one), ("audit events, 100 callers", many)):
+            rates = (f"{row['store_per_second']:.0f}/s", f"{row['floor_per_second']:.0f}/s")
+            lines.append(ROW.format(name, work, *rates, f"{row['ratio']:.2f}"))
+        spent = [f"{one[key]:.2f}" for key in ("p50_ms", "floor_p50_ms", "p99_ms", "floor_p99_ms")]
+        lines.append(ROW.format(name, "one approval, ms, p50", *spent[:2], ""))
+        lines.append(ROW.format(name, "one approval, ms, p99", *spent[2:], ""))
+    return "\n".join(lines)
 
 
 def main() -> None:
-    """Measure and print one table."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.stores", description=__doc__)
-    parser.add_argument("--approvals", type=int, default=200, help="approvals in a turn")
+    parser.add_argument("--approvals", type=int, default=100, help="approvals in a turn")
     parser.add_argument("--events", type=int, default=20_000, help="audit events in all")
-    parser.add_argument("--folder", help="where the database is made; a temporary folder if not")
-    found = anyio.run(measure, parser.parse_args())
-    one, many = found["approvals"], found["events"]
-    print(ROW.format("sqlite", "store", "driver", "x driver"))
-    rates = (f"{one['store_per_second']:.0f}/s", f"{one['floor_per_second']:.0f}/s")
-    print(ROW.format("approvals: create, decide, consume", *rates, f"{one['ratio']:.2f}"))
-    for name in ("p50", "p99"):
-        pair = (f"{one[f'{name}_ms']:.2f} ms", f"{one[f'floor_{name}_ms']:.2f} ms")
-        print(ROW.format(f"  one approval, {name}", *pair, ""))
-    rates = (f"{many['store_per_second']:.0f}/s", f"{many['floor_per_second']:.0f}/s")
-    ratio = many["floor_per_second"] / many["store_per_second"]
-    print(ROW.format("audit events, 100 callers", *rates, f"{ratio:.2f}"))
+    parser.add_argument("--folder", help="where files are made; a temporary folder if not")
+    parser.add_argument("--pending", action="store_true", help="memory of 100,000 that wait, only")
+    options = parser.parse_args()
+    if options.pending:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            held = anyio.run(pending_bytes, f"sqlite:///{Path(folder) / 'store.db'}")
+        print(f"{PENDING} approvals waiting: {held:.1f} bytes each in the process")
+        return
+    print(table(everything((options.approvals, options.events), options.folder)))
 
 
 if __name__ == "__main__":

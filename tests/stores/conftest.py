@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import pwd
-import shutil
-import socket
 import sqlite3
-import subprocess
-import tempfile
 from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
 
 import pytest
 
+from bench.postgres import find_binaries, running
 from capgate.audit import AuditEvent
 from capgate.stores import Store
 
@@ -35,44 +30,8 @@ def server():
     if binaries is None:
         missing = "PostgreSQL is not installed"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
-    folder = Path(tempfile.mkdtemp(prefix="capgate-pg-"))
-    user = {"user": "postgres"} if os.geteuid() == 0 else {}
-    if user:
-        owner = pwd.getpwnam("postgres")
-        os.chown(folder, owner.pw_uid, owner.pw_gid)
-    port = spare_port()
-
-    def run(name, *arguments):
-        subprocess.run(
-            [binaries / name, "-D", folder / "data", *arguments],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            cwd=folder,
-            **user,
-        )
-
-    run("initdb", "--auth=trust", "--username=capgate", "--no-sync", "--encoding=UTF8")
-    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-    run("pg_ctl", "-w", "-l", folder / "log", "-o", options, "start")
-    yield f"postgresql://capgate@127.0.0.1:{port}/postgres"
-    run("pg_ctl", "-w", "-m", "immediate", "stop")
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def find_binaries():
-    """Where PostgreSQL's server programs are, None if nowhere."""
-    candidates = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    if shutil.which("pg_config"):
-        asked = subprocess.run(["pg_config", "--bindir"], capture_output=True, check=True)
-        candidates.insert(0, Path(asked.stdout.decode().strip()))
-    return next((each for each in candidates if (each / "initdb").exists()), None)
-
-
-def spare_port():
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    with running(binaries, fsync=False) as url:
+        yield url
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections import defaultdict
-from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -107,7 +106,7 @@ class MemoryApprovals:
                 _, place = heapq.heappop(self._due)
                 record = self._order[place]
                 if record.status_at(now) is not record.status:
-                    self._put(place, replace(record, status=ApprovalStatus.EXPIRED))
+                    self._put(place, record.moved_to(ApprovalStatus.EXPIRED))
                     flipped += 1
         return flipped
 

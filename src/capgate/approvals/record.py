@@ -5,7 +5,7 @@ Only the values live here. Who may decide is in `deciding`, what binds a record 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -157,7 +157,18 @@ class ApprovalRecord:
 
     def at(self, now: datetime) -> ApprovalRecord:
         """Return a copy whose status is the one at that time."""
-        return replace(self, status=self.status_at(now))
+        return self.moved_to(self.status_at(now))
+
+    def moved_to(self, status: ApprovalStatus, **changes: object) -> ApprovalRecord:
+        """Return a record that stands elsewhere and shares all else with this one.
+
+        Unlike `replace` it copies and checks nothing again.
+        """
+        after = object.__new__(ApprovalRecord)
+        for name in _FIELDS:
+            object.__setattr__(after, name, changes.get(name, getattr(self, name)))
+        object.__setattr__(after, "status", status)
+        return after
 
     def copy(self) -> ApprovalRecord:
         """Return an equal record that shares nothing mutable with this one."""
@@ -188,15 +199,16 @@ class ApprovalRecord:
         Raises:
             KeyError, TypeError, ValueError: The data is not what `to_dict` writes.
         """
-        fields: dict[str, JSON] = {name: data[name] for name in _PLAIN}
-        fields["actor"] = restore_actor(data["actor"])
-        fields["requested_at"] = datetime.fromisoformat(data["requested_at"])
-        fields["expires_at"] = datetime.fromisoformat(data["expires_at"])
-        fields["status"] = ApprovalStatus(data["status"])
-        fields["decisions"] = tuple(map(ApprovalDecision.from_dict, data["decisions"]))
-        return cls(**fields)
+        values: dict[str, JSON] = {name: data[name] for name in _PLAIN}
+        values["actor"] = restore_actor(data["actor"])
+        values["requested_at"] = datetime.fromisoformat(data["requested_at"])
+        values["expires_at"] = datetime.fromisoformat(data["expires_at"])
+        values["status"] = ApprovalStatus(data["status"])
+        values["decisions"] = tuple(map(ApprovalDecision.from_dict, data["decisions"]))
+        return cls(**values)
 
 
+_FIELDS = tuple(each.name for each in fields(ApprovalRecord))
 # What `to_dict` and `from_dict` carry over as it is; everything else needs a form of its own.
 _PLAIN = (
     "id",

@@ -5,7 +5,6 @@ No store lives here: `memory` has one.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from capgate.approvals.record import ApprovalDecision, ApprovalRecord, ApprovalStatus
@@ -157,11 +156,11 @@ def decided(record: ApprovalRecord, decision: ApprovalDecision, now: datetime) -
     check_decidable(record, now)
     if decision.approved and decision.by in record.approvers():
         raise CapabilityError(ErrorCode.APPROVAL_NOT_PENDING, ALREADY_DECIDED)
-    after = replace(record, decisions=(*record.decisions, decision))
+    after = record.moved_to(record.status, decisions=(*record.decisions, decision))
     if not decision.approved:
-        return replace(after, status=ApprovalStatus.REJECTED)
+        return after.moved_to(ApprovalStatus.REJECTED)
     complete = len(after.approvers()) >= after.quorum
-    return replace(after, status=ApprovalStatus.APPROVED) if complete else after
+    return after.moved_to(ApprovalStatus.APPROVED) if complete else after
 
 
 def consumed(record: ApprovalRecord, execution_id: str, now: datetime) -> ApprovalRecord:
@@ -171,7 +170,7 @@ def consumed(record: ApprovalRecord, execution_id: str, now: datetime) -> Approv
         CapabilityError: As `check_resumable`.
     """
     check_resumable(record, now)
-    return replace(record, status=ApprovalStatus.CONSUMED, consumed_by=execution_id)
+    return record.moved_to(ApprovalStatus.CONSUMED, consumed_by=execution_id)
 
 
 def released(record: ApprovalRecord, execution_id: str) -> ApprovalRecord:
@@ -182,7 +181,7 @@ def released(record: ApprovalRecord, execution_id: str) -> ApprovalRecord:
     """
     if record.status is not ApprovalStatus.CONSUMED or record.consumed_by != execution_id:
         raise CapabilityError(ErrorCode.APPROVAL_CONSUMED)
-    return replace(record, status=ApprovalStatus.APPROVED, consumed_by=None)
+    return record.moved_to(ApprovalStatus.APPROVED, consumed_by=None)
 
 
 def withdrawn(record: ApprovalRecord, now: datetime) -> ApprovalRecord:
@@ -192,4 +191,4 @@ def withdrawn(record: ApprovalRecord, now: datetime) -> ApprovalRecord:
         CapabilityError: As `check_decidable`.
     """
     check_decidable(record, now)
-    return replace(record, status=ApprovalStatus.CANCELLED)
+    return record.moved_to(ApprovalStatus.CANCELLED)

@@ -9,7 +9,7 @@ from capgate.audit.chain import ChainedAudit, DurableSink, Head, link
 from capgate.audit.delivery import AuditFailure, Auditor
 from capgate.audit.event import AuditEvent, freeze
 from capgate.audit.jsonl import JsonlAudit
-from capgate.audit.lines import Tail
+from capgate.audit.lines import Tail, parse_line
 from capgate.audit.memory import MemoryAudit
 from capgate.audit.segments import read_lines
 from capgate.audit.sink import AuditConfig, AuditSink
@@ -33,6 +33,7 @@ __all__ = [
     "Head",
     "Tail",
     "link",
+    "parse_line",
     "read_lines",
     "verify_chain",
     "VerifyReport",

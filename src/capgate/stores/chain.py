@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from anyio import from_thread
 
-from capgate.audit import Head, VerifyReport, is_older, verify_chain
-from capgate.audit.lines import parse_line
+from capgate.audit import Head, VerifyReport, is_older, parse_line, verify_chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
