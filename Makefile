@@ -59,7 +59,7 @@ build: $(VENV)/.dev ## The wheel and the source archive, into dist/
 	$(BIN)/hatchling build --clean
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) build dist htmlcov site bench/results .coverage .hypothesis \
+	rm -rf $(VENV) .demo build dist htmlcov site bench/results .coverage .hypothesis \
 		.import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

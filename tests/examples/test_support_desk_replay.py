@@ -12,11 +12,12 @@ import structlog
 from rich.console import Console
 
 from capgate.audit import verify_chain
-from examples.support_desk.replay.entry import load_entries
+from capgate.stores import Store
+from examples.support_desk.replay.entry import CALLS, load_entries
 from examples.support_desk.replay.player import Player
 from examples.support_desk.replay.rig import Rig, build_rig
 from examples.support_desk.screen.boards import unreached
-from examples.support_desk.screen.show import play, report
+from examples.support_desk.screen.show import report
 
 ROOT = Path(__file__).parents[2]
 TERMINAL_EVENTS = {"denied", "approval_requested", "completed", "failed", "cancelled"}
@@ -36,11 +37,14 @@ async def replay(tmp_path):
     """One whole replay, outside any terminal."""
     log = io.StringIO()
     structlog.configure(logger_factory=structlog.WriteLoggerFactory(log))
-    rig = build_rig(tmp_path / "audit.jsonl")
+    url, trail = f"sqlite:///{tmp_path / 'desk.db'}", tmp_path / "audit.jsonl"
+    rig = build_rig(url)
     async with rig.engine:
         played = await Player(rig).play_all(load_entries(), _nobody)
     structlog.reset_defaults()
-    return Replay(rig, played, tmp_path / "audit.jsonl", log.getvalue())
+    async with Store(url) as store:
+        await store.audit.export(trail)
+    return Replay(rig, played, trail, log.getvalue())
 
 
 async def _nobody(_):
@@ -94,17 +98,12 @@ async def test_money_moves_as_often_as_was_promised(replay):
     assert list(map(str, desk.gateway.captured.values())) == ["89.50"]
 
 
-async def test_the_show_is_plain_text_outside_a_terminal(tmp_path):
+async def test_the_show_is_plain_text_outside_a_terminal(replay):
     """Tables, timeline and verdicts are printed without control codes, and all is well."""
-    structlog.configure(logger_factory=structlog.WriteLoggerFactory(io.StringIO()))
     out = io.StringIO()
     console = Console(file=out, width=100)
-    trail = tmp_path / "audit.jsonl"
-    rig = build_rig(trail)
-    async with rig.engine:
-        played = await play(console, rig, load_entries(), 0.0)
-    structlog.reset_defaults()
-    assert report(console, rig, played, trail=trail, seconds=0.5)
+    trail, played = replay.trail, replay.played
+    assert report(console, replay.rig, played, earlier=[], trail=trail, seconds=0.5)
     text = out.getvalue()
     assert "\x1b" not in text
     for part in ("payments.refund", "APPROVAL_CONSUMED", "resumes", "the hash chain holds"):
@@ -118,21 +117,37 @@ async def test_a_wrong_expectation_is_reported(tmp_path):
     wrong = first.model_copy(
         update={"expect": first.expect.model_copy(update={"status": "failed"})}
     )
-    rig = build_rig(tmp_path / "audit.jsonl")
-    played = await Player(rig).play(1, wrong)
+    rig = build_rig(f"sqlite:///{tmp_path / 'desk.db'}")
+    async with rig.engine:
+        played = await Player(rig).play(1, wrong)
     structlog.reset_defaults()
     assert played.problems == ("status: expected failed, got completed (completed)",)
+
+
+def run(tmp_path, calls=CALLS):
+    """Run the command as `make demo` does, on a database in a folder of its own."""
+    command = [sys.executable, "-m", "examples.support_desk", "--calls", str(calls)]
+    command += ["--database", str(tmp_path / "kept" / "desk.db")]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 @pytest.mark.parametrize(("lines", "status"), [(slice(None), 0), (slice(0, 2), 1)])
 def test_the_command_tells_by_its_exit_status(tmp_path, lines, status):
     """0 when everything is as recorded, 1 when codes are missing; no control codes in a pipe."""
-    calls = (ROOT / "examples/support_desk/calls.jsonl").read_text(encoding="utf-8").splitlines()
     recorded = tmp_path / "calls.jsonl"
-    recorded.write_text("\n".join(calls[lines]), encoding="utf-8")
-    command = [sys.executable, "-m", "examples.support_desk", "--calls", str(recorded)]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
+    recorded.write_text("\n".join(CALLS.read_text("utf-8").splitlines()[lines]), encoding="utf-8")
+    done = run(tmp_path, recorded)
     assert (done.returncode, done.stderr) == (status, "")
     assert "\x1b" not in done.stdout
+
+
+def test_a_second_run_shows_the_approvals_of_the_first(tmp_path):
+    """They are in the database, whatever became of the process that asked."""
+    first, second = run(tmp_path), run(tmp_path)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert "No approvals of earlier runs" in first.stdout
+    assert "Approvals of earlier runs" in second.stdout
+    assert "pending" in second.stdout
+    assert "asked by u_agent" in second.stdout

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from capgate import AuditConfig, Engine, Pipeline
-from capgate.approvals import ApprovalStore
+from capgate import ApprovalConfig, AuditConfig, Engine, Pipeline
 from capgate.audit import AuditSink
 from capgate.call import Clock
-from capgate.idempotency import MemoryIdempotency
+from capgate.engine import Store
 from examples.support_desk.desk.customers import customers
 from examples.support_desk.desk.directory import Directory
 from examples.support_desk.desk.errors import NotFoundError
@@ -39,8 +38,8 @@ def build_engine(
     desk: Desk,
     *,
     directory: Directory,
-    approvals: ApprovalStore,
-    audit: Sequence[AuditSink],
+    store: Store,
+    audit: Sequence[AuditSink] = (),
     pipeline: Pipeline | None = None,
 ) -> Engine[Desk]:
     """Return the support desk, ready to call.
@@ -48,8 +47,8 @@ def build_engine(
     Args:
         desk: What handlers and policies work with; its clock is the engine's.
         directory: Who the bearer tokens stand for.
-        approvals: Where open questions are kept.
-        audit: Sinks; strict, so a write that cannot be recorded does not happen.
+        store: Where open questions, keys and the audit are kept.
+        audit: More sinks; strict, so a write that cannot be recorded does not happen.
         pipeline: Another pipeline than the desk's own.
     """
     return Engine(
@@ -62,8 +61,8 @@ def build_engine(
         pipeline=pipeline or desk_pipeline(desk.clock),
         authenticate=directory.authenticate,
         authorize=not_suspended,
-        approvals=approvals,
-        idempotency=MemoryIdempotency(),
+        store=store,
+        approvals=ApprovalConfig(load_actor=directory.today),
         audit=AuditConfig(list(audit), strict=True),
         exceptions={RowNotFoundError: NotFoundError},
         clock=desk.clock,

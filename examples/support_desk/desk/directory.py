@@ -36,6 +36,10 @@ class Directory:
         """Return everyone, in the order of the file."""
         return tuple(self._by_id.values())
 
+    async def today(self, actor: Actor) -> Actor | None:
+        """Return who the actor of a stored request is today, None if nobody any more."""
+        return self._by_id.get(actor.id)
+
     async def authenticate(self, credentials: object) -> Actor | None:
         """Return whom a bearer token stands for, None for a token nobody has.
 

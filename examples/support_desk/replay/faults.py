@@ -20,15 +20,15 @@ def _alter(record: ApprovalRecord) -> ApprovalRecord:
 
 
 def _altered_record(rig: Rig, _: CancelToken) -> None:
-    rig.approvals.alter = _alter
+    rig.store.approvals.alter = _alter
 
 
 def _approvals_down(rig: Rig, _: CancelToken) -> None:
-    rig.approvals.up = False
+    rig.store.approvals.up = False
 
 
 def _audit_down(rig: Rig, _: CancelToken) -> None:
-    rig.sink.up = False
+    rig.store.audit.up = False
 
 
 def _directory_down(rig: Rig, _: CancelToken) -> None:

@@ -106,7 +106,7 @@ async def _call(player: Player, entry: Entry, token: CancelToken) -> tuple[Seen,
         surface=entry.surface or "direct",
         cancel=token,
         timeout=entry.timeout,
-        idempotency_key=entry.key,
+        idempotency_key=None if entry.key is None else f"{entry.key}-{player.rig.run}",
     )
     return (seen_outcome(outcome),)
 

@@ -1,27 +1,23 @@
-"""What lets a replay misbehave on purpose: an approval store and an audit sink with a switch."""
+"""What lets a replay misbehave on purpose: a store whose approvals and audit have a switch."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from capgate.approvals import (
-    ApprovalDecision,
-    ApprovalRecord,
-    ApprovalStatus,
-    MemoryApprovals,
-)
-from capgate.audit import AuditEvent, AuditSink
+from capgate.approvals import ApprovalDecision, ApprovalRecord, ApprovalStatus
+from capgate.audit import AuditEvent
+from capgate.stores import SqlApprovals, SqlAudit, Store
 
 
-class SwitchedSink:
-    """Passes events on while it is up, and fails like a full disk while it is down."""
+class SwitchedAudit:
+    """The store's audit: passes events on while it is up, fails like a full disk otherwise."""
 
-    def __init__(self, sink: AuditSink) -> None:
-        self._sink = sink
+    def __init__(self, kept: SqlAudit) -> None:
+        self._kept = kept
         self.up = True
 
-    def __call__(self, event: AuditEvent) -> Awaitable[None] | None:
+    async def __call__(self, event: AuditEvent) -> None:
         """Deliver one event.
 
         Raises:
@@ -29,20 +25,24 @@ class SwitchedSink:
         """
         if not self.up:
             raise OSError("no space left on device")
-        return self._sink(event)
+        await self._kept(event)
+
+    def pass_over(self, event: AuditEvent) -> None:
+        """See `SqlAudit.pass_over`."""
+        self._kept.pass_over(event)
 
 
 class FaultyApprovals:
-    """An approval store in memory that can be down, or hand out an altered record."""
+    """The store's approvals, which can be down, or hand out an altered record."""
 
-    durable = False
+    durable = fenced = True
 
-    def __init__(self) -> None:
-        self._kept = MemoryApprovals()
+    def __init__(self, kept: SqlApprovals) -> None:
+        self._kept = kept
         self.up = True
         self.alter: Callable[[ApprovalRecord], ApprovalRecord] | None = None
 
-    def _store(self) -> MemoryApprovals:
+    def _store(self) -> SqlApprovals:
         if not self.up:
             raise ConnectionError("approvals.internal does not answer")
         return self._kept
@@ -63,10 +63,16 @@ class FaultyApprovals:
         return await self._store().decide(approval_id, decision, now)
 
     async def consume(
-        self, approval_id: str, /, execution_id: str, now: datetime
+        self,
+        approval_id: str,
+        /,
+        execution_id: str,
+        now: datetime,
+        *,
+        started: AuditEvent | None = None,
     ) -> ApprovalRecord:
-        """See `ApprovalStore`."""
-        return await self._store().consume(approval_id, execution_id, now)
+        """See `SqlApprovals`."""
+        return await self._store().consume(approval_id, execution_id, now, started=started)
 
     async def release(self, approval_id: str, /, execution_id: str) -> ApprovalRecord:
         """See `ApprovalStore`."""
@@ -90,3 +96,21 @@ class FaultyApprovals:
     async def expire_due(self, now: datetime, /) -> int:
         """See `ApprovalStore`."""
         return await self._store().expire_due(now)
+
+
+class SwitchedStore:
+    """A store on a database, with a switch at two of its parts."""
+
+    def __init__(self, url: str) -> None:
+        self._kept = Store(url)
+        self.approvals = FaultyApprovals(self._kept.approvals)
+        self.audit = SwitchedAudit(self._kept.audit)
+        self.idempotency = self._kept.idempotency
+
+    async def open(self) -> None:
+        """Open the database."""
+        await self._kept.open()
+
+    async def aclose(self) -> None:
+        """Close the database."""
+        await self._kept.aclose()

@@ -12,10 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column, Table
 from rich.text import Text
 
+from capgate.approvals import ApprovalRecord
 from examples.support_desk.replay.entry import Entry
 from examples.support_desk.replay.player import Played, Player
 from examples.support_desk.replay.rig import Rig
 from examples.support_desk.screen.boards import code_board, outcome_board, unreached
+from examples.support_desk.screen.earlier import earlier_board
 from examples.support_desk.screen.timeline import timeline
 from examples.support_desk.screen.trail import trail_verdict
 
@@ -47,7 +49,13 @@ async def play(console: Console, rig: Rig, entries: Sequence[Entry], pace: float
 
 
 def report(
-    console: Console, rig: Rig, played: Sequence[Played], *, trail: Path, seconds: float
+    console: Console,
+    rig: Rig,
+    played: Sequence[Played],
+    *,
+    earlier: Sequence[ApprovalRecord],
+    trail: Path,
+    seconds: float,
 ) -> bool:
     """Print everything and return whether the replay was as expected."""
     good, verdict = trail_verdict(trail)
@@ -56,6 +64,8 @@ def report(
     console.print(_boards(console, played))
     console.print()
     console.print(timeline(played, rig), no_wrap=True, overflow="ellipsis")
+    console.print()
+    console.print(earlier_board(earlier), no_wrap=True, overflow="ellipsis")
     console.print()
     console.print(verdict)
     console.print(_summary(played, len(problems), seconds))
