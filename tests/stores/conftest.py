@@ -71,6 +71,19 @@ def ask(url):
 
 
 @pytest.fixture
+def ask_schema(schema_url):
+    """The same, on the server."""
+
+    def run(statement):
+        import psycopg  # noqa: PLC0415  the driver is optional
+
+        with psycopg.connect(schema_url, autocommit=True) as db:
+            return db.execute(statement).fetchall()
+
+    return run
+
+
+@pytest.fixture
 async def store(url):
     """An open store, closed after the test."""
     async with Store(url) as opened:

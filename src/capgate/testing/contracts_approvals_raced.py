@@ -103,6 +103,23 @@ async def consuming_and_expiring_never_both(store: ApprovalStore) -> None:
     expect(record is not None and record.status in final, "and the record says which")
 
 
+async def deciding_and_expiring_never_both(store: ApprovalStore) -> None:
+    """A request that is rejected in its last tick is not expired as well."""
+    await store.create(sample(ID))
+
+    async def expire() -> bool:
+        return await store.expire_due(EXPIRY) == 1
+
+    async def reject() -> bool:
+        return bool(await store.decide(ID, no("mia"), EXPIRY - TICK))
+
+    ended = await race([expire, reject] * 5)
+    record = await store.get(ID)
+    final = {ApprovalStatus.REJECTED, ApprovalStatus.EXPIRED}
+    expect(ended.count(True) == 1, "one of them ends it")
+    expect(record is not None and record.status in final, "and the record says which")
+
+
 RACED: Final[tuple[Callable[[ApprovalStore], Awaitable[None]], ...]] = (
     many_decide_one_wins,
     many_make_a_quorum_and_no_more,
@@ -112,4 +129,5 @@ RACED: Final[tuple[Callable[[ApprovalStore], Awaitable[None]], ...]] = (
     approving_and_withdrawing_never_both,
     many_release_one_wins,
     consuming_and_expiring_never_both,
+    deciding_and_expiring_never_both,
 )
