@@ -125,6 +125,12 @@ def approval(db: Driver, number: int) -> None:
     db.execute("COMMIT")
 
 
+def approvals(db: Driver, numbers: range) -> None:
+    """As many approvals as there are numbers, one after another."""
+    for number in numbers:
+        approval(db, number)
+
+
 def events(db: Driver, count: int, group: int = 100) -> None:
     """Write events in groups, dumped but not chained."""
     for first in range(0, count, group):

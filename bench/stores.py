@@ -27,6 +27,11 @@ from capgate.testing.sample_approvals import sample
 
 ROW = "{:<10}{:<40}{:>12}{:>12}{:>9}"
 TURNS = 6
+CALLERS = 100
+WORK = {
+    "approvals": "approvals, 100 callers",
+    "events": "audit events, 100 callers",
+}
 PENDING = 100_000
 
 
@@ -48,8 +53,8 @@ async def timed(count: int, one: Callable[[int], Awaitable[None]]) -> list[float
     return spent
 
 
-async def approvals(store: Store, db: bare.Driver, count: int) -> dict[str, float]:
-    """Approvals, one after another: the store's and the floor's, in turns."""
+async def one_by_one(store: Store, db: bare.Driver, count: int) -> dict[str, float]:
+    """Approvals of one caller, one after another: the store's and the floor's, in turns."""
     records = [sample(f"apr_{number}") for number in range(TURNS * count)]
     ours: list[float] = []
     theirs: list[float] = []
@@ -65,9 +70,6 @@ async def approvals(store: Store, db: bare.Driver, count: int) -> dict[str, floa
         ours += await timed(count, through_store)
         theirs += await timed(count, through_driver)
     return {
-        "store_per_second": 1e3 / statistics.median(ours),
-        "floor_per_second": 1e3 / statistics.median(theirs),
-        "ratio": statistics.median(ours) / statistics.median(theirs),
         "p50_ms": statistics.median(ours),
         "p99_ms": statistics.quantiles(ours, n=100)[98],
         "floor_p50_ms": statistics.median(theirs),
@@ -75,20 +77,38 @@ async def approvals(store: Store, db: bare.Driver, count: int) -> dict[str, floa
     }
 
 
+async def approvals(store: Store, db: bare.Driver, count: int) -> dict[str, float]:
+    """Approvals of a hundred callers at once, beside the driver writing them one by one."""
+    count = max(count * TURNS, CALLERS)
+
+    async def write(first: int) -> None:
+        for number in range(first, count, CALLERS):
+            await approval(store, sample(f"apr_many_{number}"))
+
+    return await beside(write, count, lambda: bare.approvals(db, range(count, 2 * count)))
+
+
 async def events(store: Store, db: bare.Driver, count: int) -> dict[str, float]:
     """Audit events of a hundred callers at once, beside the driver writing them in groups."""
 
     async def write(first: int) -> None:
-        for number in range(first, first + count // 100):
+        for number in range(first, count, CALLERS):
             await store.audit(event(number))
 
+    return await beside(write, count, lambda: bare.events(db, count))
+
+
+async def beside(
+    write: Callable[[int], Awaitable[None]], count: int, floor: Callable[[], None]
+) -> dict[str, float]:
+    """Have all callers write, then the floor; what each does in a second."""
     start = time.perf_counter()
     async with anyio.create_task_group() as group:
-        for first in range(0, count, count // 100):
+        for first in range(CALLERS):
             group.start_soon(write, first)
     ours = count / (time.perf_counter() - start)
     start = time.perf_counter()
-    bare.events(db, count)
+    floor()
     theirs = count / (time.perf_counter() - start)
     return {"store_per_second": ours, "floor_per_second": theirs, "ratio": theirs / ours}
 
@@ -97,6 +117,7 @@ async def measure(url: str, db: bare.Driver, sizes: tuple[int, int]) -> dict[str
     """Everything about one database."""
     async with Store(url) as store:
         return {
+            "one": await one_by_one(store, db, sizes[0]),
             "approvals": await approvals(store, db, sizes[0]),
             "events": await events(store, db, sizes[1]),
         }
@@ -167,13 +188,14 @@ def table(found: dict[str, Any]) -> str:
     """The figures, three rows for each database."""
     lines = [ROW.format("", "", "store", "driver", "x driver")]
     for name, figures in found.items():
-        one, many = figures["approvals"], figures["events"]
-        for work, row in (("create, decide, spend", one), ("audit events, 100 callers", many)):
+        for key, work in WORK.items():
+            row = figures[key]
             rates = (f"{row['store_per_second']:.0f}/s", f"{row['floor_per_second']:.0f}/s")
             lines.append(ROW.format(name, work, *rates, f"{row['ratio']:.2f}"))
-        spent = [f"{one[key]:.2f}" for key in ("p50_ms", "floor_p50_ms", "p99_ms", "floor_p99_ms")]
-        lines.append(ROW.format(name, "one approval, ms, p50", *spent[:2], ""))
-        lines.append(ROW.format(name, "one approval, ms, p99", *spent[2:], ""))
+        for key in ("p50_ms", "p99_ms"):
+            ours, theirs = figures["one"][key], figures["one"][f"floor_{key}"]
+            times = (f"{ours:.2f} ms", f"{theirs:.2f} ms", f"{ours / theirs:.2f}")
+            lines.append(ROW.format(name, f"one approval, one caller, {key[:3]}", *times))
     return "\n".join(lines)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from capgate.errors import JSON
 
 
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
 def copy_json(value: JSON) -> JSON:
     """Return plain JSON equal to the value, sharing nothing mutable with it."""
+    if type(value) in _SCALARS:
+        return value
     if is_object(value):
         return {key: copy_json(member) for key, member in value.items()}
     if is_array(value):

@@ -157,7 +157,8 @@ def _permissions(claimed: object) -> frozenset[str]:
 def _attributes(claimed: object) -> dict[str, object]:
     if not isinstance(claimed, Mapping):
         raise TypeError("Actor attributes must be a mapping with str keys")
-    captured = copy.deepcopy(dict(cast("Mapping[object, object]", claimed)))
+    given = dict(cast("Mapping[object, object]", claimed))
+    captured = copy.deepcopy(given) if given else given
     if not all(isinstance(key, str) for key in captured):
         raise TypeError("Actor attributes must be a mapping with str keys")
     return cast("dict[str, object]", captured)
