@@ -161,9 +161,9 @@ async def test_a_full_disk_loses_the_write_alone(file_url, tmp_path):
     """What does not fit is refused as a whole, and what was there stays."""
     async with Store(file_url) as store:
         await store.approvals.create(sample("apr_1"))
-        await store._database.post(
+        await store._database._worker.run(
             lambda: store._database._connected().execute("PRAGMA max_page_count = 1")
-        ).wait()
+        )
         with pytest.raises(sqlite3.OperationalError, match="full"):
             await store.approvals.create(sample("apr_2", "x" * 1_000_000))
         # The connection that failed is given up, and its limit with it.

@@ -113,22 +113,19 @@ class SqlAudit:
         """Put records into the group that is open, or open one."""
         with self._lock:
             group = self._open.get(watch)
-            if group is None:
-                job = self._database.post(lambda: self._write(watch, records))
-                self._open[watch] = _Group(records, job)
-                return job
-            group.records.extend(records)
-            return group.job
+            if group is not None and group.job.while_waiting(lambda: group.records.extend(records)):
+                return group.job
+            job = self._database.post(lambda db: self._write(db, watch, records))
+            self._open[watch] = _Group(records, job)
+            return job
 
-    def _write(self, watch: Watch, records: list[Mapping[str, JSON]]) -> None:
+    def _write(self, db: Db, watch: Watch, records: list[Mapping[str, JSON]]) -> None:
         with self._lock:
-            del self._open[watch]  # from here on nobody adds to it
-
-        def append(db: Db) -> None:
-            self.take_turn(db)
-            self.append(db, records)
-
-        self._database.write(append)
+            # Nobody adds to it any more; another may be open by now.
+            if watch in self._open and self._open[watch].records is records:
+                del self._open[watch]
+        self.take_turn(db)
+        self.append(db, records)
 
     async def aclose(self) -> None:
         """Close the database, and every other store on it."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from capgate.stores.schema import SchemaStatus, missing
@@ -75,7 +76,9 @@ class Database(ABC):
         """See the class."""
         self.steps = steps
         self._own = threading.local()
-        self._worker = Worker("capgate-store", self._disconnect, threads=threads)
+        self._worker = Worker(
+            "capgate-store", self._disconnect, threads=threads, together=self._transact_all
+        )
 
     def connect(self) -> Db:
         """Open a connection, and bring the tables up to date.
@@ -135,24 +138,69 @@ class Database(ABC):
         await self._worker.run(self._connected)
 
     async def transact(self, work: Callable[[Db], T]) -> T:
-        """Run `work` in one transaction; nothing of it stays if it raises.
+        """Run `work` in a transaction; nothing of it stays if it raises.
+
+        Where there is one thread, what waits at the same time shares a transaction, and so a
+        commit; `work` may then be run again, so it changes nothing but the database.
 
         Raises:
             RuntimeError: The database has been closed.
             Exception: Whatever the driver, or `work`, raised.
         """
-        return await self._worker.run(lambda: self.write(work))
+        return await self._worker.run(work, together=True)
 
-    def post(self, work: Callable[[], T]) -> Job[T]:
-        """Have `work` run in a thread of the database, where it may `write`.
+    def post(self, work: Callable[[Db], T]) -> Job[T]:
+        """Have `work` run in a transaction, whether or not anybody waits for it.
 
         Raises:
             RuntimeError: The database has been closed.
         """
-        return self._worker.post(work)
+        return self._worker.post(work, together=True)
 
-    def write(self, work: Callable[[Db], T]) -> T:
-        """Run `work` in one transaction, in a thread of the database; raises as `transact`."""
+    def _transact_all(self, jobs: list[Job[Any]]) -> None:
+        """Do jobs in one transaction; one that raises takes nothing with it but its own changes."""
+        if len(jobs) > 1 and self._share_transaction(jobs):
+            return
+        for job in jobs:
+            job.attempt(partial(self._write, job.work))
+
+    def _share_transaction(self, jobs: list[Job[Any]]) -> bool:
+        """Return whether all could be done together; nothing has happened if not."""
+        try:
+            connection = self._connected()
+            connection.execute(self.begin)
+            ends = [self._within(connection, job) for job in jobs]
+        except Exception:  # one of them breaks the connection: each finds out on its own
+            self._disconnect()
+            return False
+        try:
+            connection.execute("COMMIT")
+        except self.errors as error:
+            self._disconnect()
+            ends = [partial(job.fail, error) for job in jobs]
+        for end in ends:
+            end()
+        return True
+
+    def _within(self, connection: Db, job: Job[Any]) -> Callable[[], None]:
+        """Do one job inside the transaction that is open; returns what ends it after the commit.
+
+        Raises:
+            Exception: Whatever the driver raised.
+        """
+        connection.execute("SAVEPOINT capgate")
+        try:
+            end = partial(job.finish, job.work(connection))
+        except self.errors:
+            raise
+        except BaseException as error:  # for its task to raise, once the others are safe
+            connection.execute("ROLLBACK TO capgate")
+            end = partial(job.fail, error)
+        connection.execute("RELEASE capgate")
+        return end
+
+    def _write(self, work: Callable[[Db], T]) -> T:
+        """Run `work` in a transaction of its own."""
         connection = self._connected()
         try:
             connection.execute(self.begin)

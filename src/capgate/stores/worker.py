@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import threading
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -19,15 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+_AT_ONCE: Final = 64
+"""The most jobs that are done together."""
 
 
 class Job(Generic[T]):
     """One piece of work, and what became of it; any task of its event loop can wait for it."""
 
-    __slots__ = ("_done", "_failure", "_lock", "_result", "_taken", "_watch", "_work")
+    __slots__ = ("_done", "_failure", "_lock", "_result", "_taken", "_watch", "together", "work")
 
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
+    def __init__(self, work: Callable[..., T], *, together: bool = False) -> None:
+        self.work = work
+        self.together = together
         self._watch = current_watch()
         self._done = anyio.Event()
         self._lock = threading.Lock()
@@ -37,12 +41,26 @@ class Job(Generic[T]):
 
     def run(self) -> None:
         """Do it in a thread, unless its task has gone by then."""
-        if not self.take():
-            return
+        if self.take():
+            self.attempt(self.work)
+
+    def attempt(self, work: Callable[[], T]) -> None:
+        """Do `work` for it, once it has been taken."""
         try:
-            self._result = self._work()
+            result = work()
         except BaseException as error:  # for the task to raise
-            self._failure = error
+            self.fail(error)
+        else:
+            self.finish(result)
+
+    def finish(self, result: T) -> None:
+        """Hand over what it returned."""
+        self._result = result
+        self._watch.post(self._done.set)
+
+    def fail(self, error: BaseException) -> None:
+        """Hand over what it raised."""
+        self._failure = error
         self._watch.post(self._done.set)
 
     def take(self) -> bool:
@@ -50,6 +68,13 @@ class Job(Generic[T]):
         with self._lock:
             first, self._taken = not self._taken, True
         return first
+
+    def while_waiting(self, act: Callable[[], None]) -> bool:
+        """Do something while nobody has taken it, and tell whether that was so."""
+        with self._lock:
+            if not self._taken:
+                act()
+            return not self._taken
 
     async def end(self) -> None:
         """Wait until it has ended, however."""
@@ -70,6 +95,8 @@ class Worker:
         name: The threads'.
         close: What each thread does last.
         threads: How many jobs can run at once; with one, they run one after another.
+        together: Does the jobs that may be done together: as many as wait at that moment if there
+            is one thread, one at a time if others could do them meanwhile.
     """
 
     __slots__ = (
@@ -81,13 +108,22 @@ class Worker:
         "_name",
         "_process",
         "_threads",
+        "_together",
     )
 
-    def __init__(self, name: str, close: Callable[[], None], *, threads: int = 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        close: Callable[[], None],
+        *,
+        threads: int = 1,
+        together: Callable[[list[Job[Any]]], None] | None = None,
+    ) -> None:
         """See the class."""
         self._name = name
         self._close = close
         self._most = threads
+        self._together = together
         self._closed = False
         self._begin()
 
@@ -98,13 +134,13 @@ class Worker:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
 
-    def post(self, work: Callable[[], T]) -> Job[T]:
+    def post(self, work: Callable[..., T], *, together: bool = False) -> Job[T]:
         """Have `work` done in a thread, whether or not anybody waits for it.
 
         Raises:
             RuntimeError: The worker has been closed.
         """
-        job = Job(work)
+        job = Job(work, together=together)
         if self._process != os.getpid():
             self._begin()
         with self._lock:
@@ -118,7 +154,7 @@ class Worker:
                 raise
         return job
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[..., T], *, together: bool = False) -> T:
         """Do `work` in a thread and return what it returned.
 
         A task that is cancelled while its job runs does not learn how the job ended.
@@ -127,7 +163,7 @@ class Worker:
             RuntimeError: The worker has been closed.
             BaseException: Whatever `work` raised.
         """
-        job = self.post(work)
+        job = self.post(work, together=together)
         try:
             return await job.wait()
         except BaseException:
@@ -149,15 +185,31 @@ class Worker:
         self._threads.append(thread)
 
     def _work(self) -> None:
+        jobs: list[Job[Any] | None] = []
         try:
-            while True:
-                job = self._jobs.get()
-                if job is None:
-                    return
-                job.run()
+            while (job := jobs.pop() if jobs else self._jobs.get()) is not None:
+                if job.together and self._together is not None:
+                    jobs = self._do_together([job])
+                else:
+                    job.run()
                 del job  # what was asked last must not outlive its answer
         finally:
             self._close()
+
+    def _do_together(self, jobs: list[Job[Any]]) -> list[Job[Any] | None]:
+        """Do one job and those that wait behind it; returns the one that is not done together."""
+        rest: list[Job[Any] | None] = []
+        most = _AT_ONCE if self._most == 1 else 1
+        with suppress(Empty):
+            while not rest and len(jobs) < most:
+                job = self._jobs.get_nowait()
+                if job is not None and job.together:
+                    jobs.append(job)
+                else:
+                    rest.append(job)
+        if self._together is not None:
+            self._together([job for job in jobs if job.take()])
+        return rest
 
     async def aclose(self) -> None:
         """Take no more jobs, do those that wait, and end the threads."""
