@@ -70,7 +70,7 @@ def test_a_torn_line_in_a_full_file_is_vouched_for(path, make, log):
 
 
 def test_a_missing_file_is_found(path, make):
-    """SI-10: the chain breaks where a whole file is gone."""
+    """The chain breaks where a whole file is gone."""
     fill(path, make, 30)
     JsonlAudit(path).segments()[3].unlink()
     assert not verify_chain(read_lines(path)).ok
@@ -118,7 +118,7 @@ def test_reading_while_a_file_is_put_aside_reads_nothing_twice(path, make):
 
 
 def test_old_files_are_removed_and_the_chain_stays_good(path, make):
-    """SI-10: a record says up to where it was cut, and who did it."""
+    """A record says up to where it was cut, and who did it."""
     chain = fill(path, make, 30)
     for file in JsonlAudit(path).segments()[:2]:
         assert file.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 
 import anyio
@@ -114,7 +115,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("loss", LOSSES)
 async def test_records_that_are_missing_are_found(chain, ask, loss):
-    """SI-10: at the beginning, in the middle and at the end, also behind a cut."""
+    """At the beginning, in the middle and at the end, also behind a cut."""
     statement, place = LOSSES[loss]
     if loss == "more than trimmed":
         await chain.trim(START + timedelta(days=2), by=OPS)
@@ -138,3 +139,23 @@ async def test_a_wrong_trimming_is_refused_and_removes_nothing(chain, before, by
     with pytest.raises(error):
         await chain.trim(before, by=by)
     assert (await chain.verify()).checked == 10
+
+
+async def peak_of_verifying(store, count):
+    """The most memory that verifying so many records takes, in bytes."""
+    await store.audit.write_many(
+        [AuditEvent("capability.requested", START, execution_id="exe") for _ in range(count)]
+    )
+    tracemalloc.start()
+    try:
+        assert (await store.audit.verify()).ok
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+async def test_verifying_takes_constant_memory(store):
+    """Ten times as many records take no more of it."""
+    few = await peak_of_verifying(store, 1_500)
+    many = await peak_of_verifying(store, 13_500)
+    assert many < 1.5 * few + 100_000

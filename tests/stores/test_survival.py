@@ -133,7 +133,7 @@ async def test_an_altered_row_is_never_executed(url, ask, column):
 
 
 async def test_an_altered_audit_record_is_found(store, ask):
-    """SI-10: a changed record breaks the chain where it stands."""
+    """A changed record breaks the chain where it stands."""
     engine = Engine("test", audit=store.audit)
 
     @engine.capability("orders.list", side_effect="read", risk="low")

@@ -1,4 +1,4 @@
-"""SI-5, SI-10: any single field that is changed behind a store's back shows."""
+"""SI-5: any single field that is changed behind a store's back shows."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ class Job(Generic[T]):
     __slots__ = ("_done", "_failure", "_lock", "_result", "_taken", "_watch", "together", "work")
 
     def __init__(self, work: Callable[..., T], *, together: bool = False) -> None:
-        self.work = work
-        self.together = together
+        self.work: Callable[..., T] = work
+        self.together: bool = together
         self._watch = current_watch()
         self._done = anyio.Event()
         self._lock = threading.Lock()
