@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from capgate import Actor
-from capgate.audit import ChainedAudit, JsonlAudit, MemoryAudit, read_lines, verify_chain
+from capgate.audit import ChainedAudit, JsonlAudit, MemoryAudit, read_jsonl, verify_chain
 
 OPS = Actor("ops")
 
@@ -29,7 +29,7 @@ def fill(path, make, count, *, first=0, **options):
 
 def names(path):
     """The executions in the whole stream, in order."""
-    return [json.loads(line)["execution_id"] for line in read_lines(path)]
+    return [json.loads(line)["execution_id"] for line in read_jsonl(path)]
 
 
 @pytest.mark.parametrize("fsync", [False, True])
@@ -46,7 +46,7 @@ def test_a_chain_goes_on_through_all_files(path, make):
     """It is verified as one, and continued after a restart, whichever file is the last."""
     for first in range(0, 30, 3):
         fill(path, make, 3, first=first)
-    report = verify_chain(read_lines(path))
+    report = verify_chain(read_jsonl(path))
     assert (report.ok, report.checked) == (True, 30)
 
 
@@ -55,7 +55,7 @@ def test_a_chain_is_continued_from_a_full_file(path, make):
     fill(path, make, 10)
     path.rename(f"{path}.{len(JsonlAudit(path).segments()) + 1}")
     fill(path, make, 5, first=10)
-    assert verify_chain(read_lines(path)).checked == 15
+    assert verify_chain(read_jsonl(path)).checked == 15
 
 
 def test_a_torn_line_in_a_full_file_is_vouched_for(path, make, log):
@@ -65,7 +65,7 @@ def test_a_torn_line_in_a_full_file_is_vouched_for(path, make, log):
         file.write(b'{"type":"capa')
     path.rename(f"{path}.{len(JsonlAudit(path).segments()) + 1}")
     fill(path, make, 3, first=3)
-    report = verify_chain(read_lines(path))
+    report = verify_chain(read_jsonl(path))
     assert (report.ok, report.checked, report.torn) == (True, 6, 1)
 
 
@@ -73,7 +73,7 @@ def test_a_missing_file_is_found(path, make):
     """The chain breaks where a whole file is gone."""
     fill(path, make, 30)
     JsonlAudit(path).segments()[3].unlink()
-    assert not verify_chain(read_lines(path)).ok
+    assert not verify_chain(read_jsonl(path)).ok
 
 
 def test_one_record_larger_than_a_file_has_its_own(path, make):
@@ -91,7 +91,7 @@ def test_numbers_are_compared_as_numbers(path, make):
         path.with_name(other).write_text("mine")
     fill(path, make, 60)
     assert len(JsonlAudit(path).segments()) > 10
-    assert verify_chain(read_lines(path)).checked == 60
+    assert verify_chain(read_jsonl(path)).checked == 60
 
 
 def test_a_file_that_cannot_be_put_aside_grows_on(path, make, log, monkeypatch):
@@ -102,14 +102,14 @@ def test_a_file_that_cannot_be_put_aside_grows_on(path, make, log, monkeypatch):
 
     monkeypatch.setattr(type(path), "rename", refuse)
     fill(path, make, 10)
-    assert verify_chain(read_lines(path)).checked == 10
+    assert verify_chain(read_jsonl(path)).checked == 10
     assert {entry["event"] for entry in log} == {"audit_rotation_failed"}
 
 
 def test_reading_while_a_file_is_put_aside_reads_nothing_twice(path, make):
     """Whoever has begun to read gets each record once."""
     chain = fill(path, make, 3)
-    lines = read_lines(path)
+    lines = read_jsonl(path)
     first = [next(lines)]
     for number in range(3, 9):
         chain(make(f"exe_{number}"))
@@ -125,10 +125,10 @@ def test_old_files_are_removed_and_the_chain_stays_good(path, make):
     later = datetime.now(UTC) + timedelta(days=365 * 100)
     removed = chain.trim(later, by=OPS)
     assert removed > 2
-    report = verify_chain(read_lines(path))
+    report = verify_chain(read_jsonl(path))
     assert report.ok
     assert report.trimmed + report.checked == 30 + removed
-    told = [json.loads(line) for line in read_lines(path)]
+    told = [json.loads(line) for line in read_jsonl(path)]
     assert [each["actor"]["id"] for each in told if each["type"] == "audit.trimmed"]
 
 
@@ -136,7 +136,7 @@ def test_younger_files_stay(path, make):
     """A file is removed when its last record is older, and not before."""
     chain = fill(path, make, 30)
     assert chain.trim(datetime(2000, 1, 1, tzinfo=UTC), by=OPS) == 0
-    assert verify_chain(read_lines(path)).checked == 30
+    assert verify_chain(read_jsonl(path)).checked == 30
 
 
 def test_a_file_removed_by_hand_is_found_after_trimming(path, make):
@@ -145,7 +145,7 @@ def test_a_file_removed_by_hand_is_found_after_trimming(path, make):
     chain.trim(datetime.now(UTC) + timedelta(days=365 * 100), by=OPS)
     fill(path, make, 10, first=30)
     JsonlAudit(path).segments()[0].unlink()
-    assert not verify_chain(read_lines(path)).ok
+    assert not verify_chain(read_jsonl(path)).ok
 
 
 def test_a_sink_without_full_files_cannot_be_trimmed(make):

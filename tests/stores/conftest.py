@@ -101,7 +101,7 @@ def enter():
 
     async def claim_and_start(store, execution_id, key, digest="hash"):
         answer = await store.idempotency.begin(key, digest, execution_id, NOW, 3600)
-        assert await store.idempotency.start(key, started(execution_id), NOW)
+        assert await store.idempotency.start(key, started=started(execution_id), now=NOW)
         return answer
 
     return claim_and_start

@@ -14,6 +14,7 @@ import anyio
 from capgate import Actor, ApprovalConfig, ApprovalRule, Engine
 from capgate.errors import CapabilityError
 from capgate.stores import SqlApprovals, SqlAudit, SqlIdempotency, Store
+from capgate.stores.chain import Chain
 
 DANA, MIA = Actor("dana"), Actor("mia")
 
@@ -68,25 +69,31 @@ def watched(kind, name):
     setattr(kind, name, watching)
 
 
-def watch_audit(kind):
-    """Make the audit reach a point before and after each type of event."""
-    method = kind.write_many
+def watch_audit():
+    """Make the audit reach points around each type of event: in its transaction, and after it."""
+    append, write_many = Chain.append, SqlAudit.write_many
 
-    async def watching(self, events):
-        for event in events:
-            reach(f"{event.type}-before")
-        await method(self, events)
+    def appending(self, db, records):
+        records = list(records)
+        for record in records:
+            reach(f"{record['type']}-before")
+        append(self, db, records)
+        for record in records:
+            reach(f"{record['type']}-appended")
+
+    async def writing(self, events):
+        await write_many(self, events)
         for event in events:
             reach(f"{event.type}-after")
 
-    kind.write_many = watching
+    Chain.append, SqlAudit.write_many = appending, writing
 
 
 async def live(url, effects):
     """Ask, approve and resume once, dying on the way."""
     for name in ("create", "decide", "consume"):
         watched(SqlApprovals, name)
-    watch_audit(SqlAudit)
+    watch_audit()
     engine, _ = desk(url, effects)
     async with engine:
         asked = await engine.attempt("pay", {"order": "o1"}, actor=DANA)
@@ -98,7 +105,7 @@ async def hold(url, effects):
     """Make one call with a key, dying on the way."""
     for name in ("begin", "start", "complete"):
         watched(SqlIdempotency, name)
-    watch_audit(SqlAudit)
+    watch_audit()
     engine, _ = desk(url, effects)
     async with engine:
         await engine.attempt("book", {"order": "o1"}, actor=DANA, idempotency_key="k1")

@@ -190,7 +190,7 @@ async def test_a_key_that_never_ended_stays_listed_after_its_time(store, enter):
     later = datetime(2027, 1, 1, tzinfo=UTC)
     await store.idempotency.begin("other", "hash", "exe_2", later, 3600)
     assert [each.execution_id for each in await store.unfinished()] == ["exe_dead"]
-    assert [each.execution_id for each in await store.unfinished(started=False)] == ["exe_2"]
+    assert [each.execution_id for each in await store.unfinished(entered=False)] == ["exe_2"]
     assert await store.idempotency.begin("k", "hash", "exe_3", later, 3600) == Claimed()
 
 

@@ -66,7 +66,7 @@ CHANGES = {
     "withdraw": Change(lambda s: s.approvals.withdraw("apr_pending", NOW), 3),
     "expire": Change(lambda s: s.approvals.expire_due(LATER), 1),
     "begin": Change(lambda s: s.idempotency.begin("new", "hash", "exe_3", NOW, 3600), 3),
-    "start": Change(lambda s: s.idempotency.start("k", HELD, NOW), 4),
+    "start": Change(lambda s: s.idempotency.start("k", started=HELD, now=NOW), 4),
     "complete": Change(lambda s: s.idempotency.complete("k", ENDED), 1),
     "audit": Change(lambda s: s.audit(event("capability.completed", "exe_1")), 4),
     "settle": Change(lambda s: s.settle("exe_1", "none", by=OPS), 6),

@@ -24,9 +24,10 @@ POINTS = [
     "capability.approval_requested-before",
     "capability.approved-before",
     "capability.started-before",
-    "capability.started-after",
+    "capability.started-appended",
     "handler",
     "capability.completed-before",
+    "capability.completed-appended",
     "capability.completed-after",
 ]
 UNASKED = {"create-before"}
@@ -100,11 +101,17 @@ async def test_a_process_that_dies_loses_nothing_and_nothing_runs_twice(url, ask
 HELD = [
     *(f"{step}-{side}" for step in ("begin", "start", "complete") for side in ("before", "after")),
     "capability.requested-before",
+    "capability.started-appended",
     "handler",
     "capability.completed-before",
 ]
 OVER = {"complete-after"}
-NOT_ENTERED = {"begin-after", "start-before", "capability.requested-before"}
+NOT_ENTERED = {
+    "begin-after",
+    "start-before",
+    "capability.requested-before",
+    "capability.started-appended",
+}
 
 
 @pytest.mark.parametrize("point", HELD)
@@ -121,7 +128,7 @@ async def test_a_process_that_dies_with_a_key_runs_nothing_twice(url, tmp_path, 
         assert len(await store.unfinished()) == unknown
         order = {"order": "o1"}
         again = await engine.attempt("book", order, actor=DESK.DANA, idempotency_key="k1")
-        for each in [*await store.unfinished(), *await store.unfinished(started=False)]:
+        for each in [*await store.unfinished(), *await store.unfinished(entered=False)]:
             assert again.error.code == "IDEMPOTENCY_CONFLICT"
             await store.settle(each.execution_id, "done" if before else "none", by=DESK.MIA)
         again = await engine.attempt("book", order, actor=DESK.DANA, idempotency_key="k1")

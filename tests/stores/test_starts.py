@@ -8,7 +8,8 @@ import pytest
 
 from capgate import Actor, ApprovalConfig, ApprovalRule, AuditConfig, Engine
 from capgate.audit import MemoryAudit
-from capgate.stores import SqlApprovals, SqlAudit, SqlIdempotency, Store
+from capgate.stores import SqlApprovals, SqlIdempotency, Store
+from capgate.stores.chain import Chain
 
 DANA, MIA = Actor("dana"), Actor("mia")
 
@@ -112,7 +113,7 @@ async def test_a_start_that_cannot_be_kept_enters_no_handler(url, ask, monkeypat
 
     async with desk.engine:
         with monkeypatch.context() as patch:
-            patch.setattr(SqlAudit, "append", broken)
+            patch.setattr(Chain, "append", broken)
             order = {"order": "o1"}
             outcome = await desk.engine.attempt("book", order, actor=DANA, idempotency_key="k")
         assert (outcome.error.code, outcome.error.retryable) == ("INTERNAL_ERROR", True)
@@ -131,7 +132,7 @@ async def test_a_start_that_cannot_be_kept_spends_no_approval(url, ask, monkeypa
     async with desk.engine:
         approval_id = await desk.approved()
         with monkeypatch.context() as patch:
-            patch.setattr(SqlAudit, "append", broken)
+            patch.setattr(Chain, "append", broken)
             outcome = await desk.engine.attempt_resume(approval_id)
         assert (outcome.error.code, desk.seen) == ("APPROVAL_UNAVAILABLE", [])
         assert await desk.store.unfinished() == []
@@ -143,9 +144,9 @@ async def test_a_key_that_became_anothers_starts_nothing(url, ask, monkeypatch):
     desk = Desk(url, ask)
     start = SqlIdempotency.start
 
-    async def late(self, key, event, now):
+    async def late(self, key, **what):
         ask("UPDATE capgate_idempotency SET execution_id = 'exe_other'")
-        return await start(self, key, event, now)
+        return await start(self, key, **what)
 
     monkeypatch.setattr(SqlIdempotency, "start", late)
     async with desk.engine:
@@ -184,9 +185,9 @@ async def test_a_strict_sink_that_fails_gives_the_approval_back(url, ask):
 async def test_stores_on_their_own_keep_no_starts(url):
     """Without the audit on the same database there is nothing to keep a start in."""
     approvals, keys = SqlApprovals(url), SqlIdempotency(url)
-    assert (approvals.fenced, keys.fenced) == (False, False)
+    assert (approvals.keeps_starts, keys.keeps_starts) == (False, False)
     both = Store(url)
-    assert (both.approvals.fenced, both.idempotency.fenced) == (True, True)
+    assert (both.approvals.keeps_starts, both.idempotency.keeps_starts) == (True, True)
 
 
 async def test_a_key_that_was_only_claimed_has_no_unknown_effect(store, enter):
@@ -194,10 +195,10 @@ async def test_a_key_that_was_only_claimed_has_no_unknown_effect(store, enter):
     now = (await _entered(store, enter)).since
     await store.idempotency.begin('["book","user","dana","k2"]', "hash", "exe_waits", now, 60)
     assert [each.execution_id for each in await store.unfinished()] == ["exe_dead"]
-    (waiting,) = await store.unfinished(started=False)
+    (waiting,) = await store.unfinished(entered=False)
     assert (waiting.execution_id, waiting.idempotency_key) == ("exe_waits", "k2")
     await store.settle("exe_waits", "none", by=Actor("ops"))
-    assert await store.unfinished(started=False) == []
+    assert await store.unfinished(entered=False) == []
 
 
 async def _entered(store, enter):

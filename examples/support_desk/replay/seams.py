@@ -27,15 +27,11 @@ class SwitchedAudit:
             raise OSError("no space left on device")
         await self._kept(event)
 
-    def pass_over(self, event: AuditEvent) -> None:
-        """See `SqlAudit.pass_over`."""
-        self._kept.pass_over(event)
-
 
 class FaultyApprovals:
     """The store's approvals, which can be down, or hand out an altered record."""
 
-    durable = fenced = True
+    durable = keeps_starts = True
 
     def __init__(self, kept: SqlApprovals) -> None:
         self._kept = kept

@@ -23,6 +23,7 @@ from capgate.approvals.requirements import (
 from capgate.approvals.rules import RuleBook
 from capgate.approvals.store import (
     ApprovalStore,
+    StartKeepingApprovals,
     check_decidable,
     check_resumable,
     consumed,
@@ -44,6 +45,7 @@ __all__ = [
     "LoadActor",
     # Stores: the protocol, the memory version, the rules every store applies
     "ApprovalStore",
+    "StartKeepingApprovals",
     "MemoryApprovals",
     "GuardedStore",
     "check_comment",

@@ -8,7 +8,7 @@ from collections import defaultdict
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from capgate.approvals.record import ApprovalDecision, ApprovalRecord, ApprovalStatus
+from capgate.approvals.record import ApprovalDecision, ApprovalRecord, ApprovalStatus, changed
 from capgate.approvals.store import consumed, decided, released, withdrawn
 from capgate.errors import CapabilityError, ErrorCode
 
@@ -106,7 +106,7 @@ class MemoryApprovals:
                 _, place = heapq.heappop(self._due)
                 record = self._order[place]
                 if record.status_at(now) is not record.status:
-                    self._put(place, record.moved_to(ApprovalStatus.EXPIRED))
+                    self._put(place, changed(record, status=ApprovalStatus.EXPIRED))
                     flipped += 1
         return flipped
 

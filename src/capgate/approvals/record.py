@@ -157,18 +157,7 @@ class ApprovalRecord:
 
     def at(self, now: datetime) -> ApprovalRecord:
         """Return a copy whose status is the one at that time."""
-        return self.moved_to(self.status_at(now))
-
-    def moved_to(self, status: ApprovalStatus, **changes: object) -> ApprovalRecord:
-        """Return a record that stands elsewhere and shares all else with this one.
-
-        Unlike `replace` it copies and checks nothing again.
-        """
-        after = object.__new__(ApprovalRecord)
-        for name in _FIELDS:
-            object.__setattr__(after, name, changes.get(name, getattr(self, name)))
-        object.__setattr__(after, "status", status)
-        return after
+        return changed(self, status=self.status_at(now))
 
     def copy(self) -> ApprovalRecord:
         """Return an equal record that shares nothing mutable with this one."""
@@ -209,6 +198,23 @@ class ApprovalRecord:
 
 
 _FIELDS = tuple(each.name for each in fields(ApprovalRecord))
+
+
+def changed(record: ApprovalRecord, **changes: object) -> ApprovalRecord:
+    """Return a record that shares all else with another; the values are not checked.
+
+    Raises:
+        TypeError: There is no such field.
+    """
+    # `replace` would copy and check the JSON again: most of what a change costs.
+    after = object.__new__(ApprovalRecord)
+    for name in _FIELDS:
+        object.__setattr__(after, name, changes.pop(name, getattr(record, name)))
+    if changes:
+        raise TypeError(f"no field of a record: {', '.join(changes)}")
+    return after
+
+
 # What `to_dict` and `from_dict` carry over as it is; everything else needs a form of its own.
 _PLAIN = (
     "id",

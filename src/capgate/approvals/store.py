@@ -5,14 +5,16 @@ No store lives here: `memory` has one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from capgate.approvals.record import ApprovalDecision, ApprovalRecord, ApprovalStatus
+from capgate.approvals.record import ApprovalDecision, ApprovalRecord, ApprovalStatus, changed
 from capgate.errors import CapabilityError, ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
+
+    from capgate.audit import AuditEvent
 
 
 class ApprovalStore(Protocol):
@@ -110,6 +112,35 @@ class ApprovalStore(Protocol):
         ...
 
 
+@runtime_checkable
+class StartKeepingApprovals(ApprovalStore, Protocol):
+    """A store on one database with the audit, as `Engine(store=…)` looks for it.
+
+    It can keep the event that a handler starts in the transaction that spends the approval: after
+    a crash nobody has to guess what was begun.
+    """
+
+    @property
+    def keeps_starts(self) -> bool:
+        """Whether it can."""
+        ...
+
+    async def consume(
+        self,
+        approval_id: str,
+        /,
+        execution_id: str,
+        now: datetime,
+        *,
+        started: AuditEvent | None = None,
+    ) -> ApprovalRecord:
+        """Spend an approval as any store does, and keep `started` with that: both or neither.
+
+        The audit's sink on the same database is not told of that event again.
+        """
+        ...
+
+
 _RESUME_REFUSALS: Final[Mapping[ApprovalStatus, ErrorCode]] = {
     ApprovalStatus.PENDING: ErrorCode.APPROVAL_PENDING,
     ApprovalStatus.REJECTED: ErrorCode.APPROVAL_REJECTED,
@@ -156,11 +187,11 @@ def decided(record: ApprovalRecord, decision: ApprovalDecision, now: datetime) -
     check_decidable(record, now)
     if decision.approved and decision.by in record.approvers():
         raise CapabilityError(ErrorCode.APPROVAL_NOT_PENDING, ALREADY_DECIDED)
-    after = record.moved_to(record.status, decisions=(*record.decisions, decision))
+    after = changed(record, decisions=(*record.decisions, decision))
     if not decision.approved:
-        return after.moved_to(ApprovalStatus.REJECTED)
+        return changed(after, status=ApprovalStatus.REJECTED)
     complete = len(after.approvers()) >= after.quorum
-    return after.moved_to(ApprovalStatus.APPROVED) if complete else after
+    return changed(after, status=ApprovalStatus.APPROVED) if complete else after
 
 
 def consumed(record: ApprovalRecord, execution_id: str, now: datetime) -> ApprovalRecord:
@@ -170,7 +201,7 @@ def consumed(record: ApprovalRecord, execution_id: str, now: datetime) -> Approv
         CapabilityError: As `check_resumable`.
     """
     check_resumable(record, now)
-    return record.moved_to(ApprovalStatus.CONSUMED, consumed_by=execution_id)
+    return changed(record, status=ApprovalStatus.CONSUMED, consumed_by=execution_id)
 
 
 def released(record: ApprovalRecord, execution_id: str) -> ApprovalRecord:
@@ -181,7 +212,7 @@ def released(record: ApprovalRecord, execution_id: str) -> ApprovalRecord:
     """
     if record.status is not ApprovalStatus.CONSUMED or record.consumed_by != execution_id:
         raise CapabilityError(ErrorCode.APPROVAL_CONSUMED)
-    return record.moved_to(ApprovalStatus.APPROVED, consumed_by=None)
+    return changed(record, status=ApprovalStatus.APPROVED, consumed_by=None)
 
 
 def withdrawn(record: ApprovalRecord, now: datetime) -> ApprovalRecord:
@@ -191,4 +222,4 @@ def withdrawn(record: ApprovalRecord, now: datetime) -> ApprovalRecord:
         CapabilityError: As `check_decidable`.
     """
     check_decidable(record, now)
-    return record.moved_to(ApprovalStatus.CANCELLED)
+    return changed(record, status=ApprovalStatus.CANCELLED)

@@ -1,33 +1,31 @@
-"""The hash chain: each record names the hash of the one before, so that tampering shows.
+"""The sink that keeps a hash chain in another sink, and cuts off its oldest files.
 
-Here: linking records, and cutting off the oldest. Not here: where records are kept. A chain shows
-what was changed inside a stream; that its end was cut off shows only against a head kept elsewhere.
+Not here: how records are linked and verified, and where they are kept. A chain shows what was
+changed inside a stream; that its end was cut off shows only against a head kept elsewhere.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import anyio
 
 from capgate.audit.foreign import looks_async
 from capgate.audit.lines import Tail, read_tail
-from capgate.audit.trimming import check_trimming, is_older, trimmed
-from capgate.capability import input_hash
+from capgate.audit.links import Head, head_of, link
+from capgate.audit.trimming import check_trimming, recorded_before, trimming_event
+from capgate.audit.verify import require_whole, verify_chain
 from capgate.errors import JSON, ConfigurationError, Issue
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Mapping
+    from collections.abc import Awaitable, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
     from capgate.audit.event import AuditEvent
     from capgate.call import Actor
-
-GENESIS = "0" * 64
 
 
 class DurableSink(Protocol):
@@ -42,12 +40,17 @@ class DurableSink(Protocol):
         ...
 
 
-class Head(NamedTuple):
-    """Where a chain stands: the last record's number and hash, and what is torn after it."""
+@runtime_checkable
+class SegmentedSink(Protocol):
+    """What trimming needs of a sink: plain methods of one that rotates."""
 
-    seq: int = 0
-    hash: str = GENESIS
-    torn: str | None = None
+    def segments(self) -> list[Path]:
+        """Return the files that are full, oldest first."""
+        ...
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of the whole stream."""
+        ...
 
 
 class ChainedAudit:
@@ -90,7 +93,7 @@ class ChainedAudit:
         return None
 
     def trim(self, before: datetime, *, by: Actor) -> int:
-        """Remove the full files of a sink that rotates whose records are all older.
+        """Remove the full files of a sink that rotates whose last record is older.
 
         The chain stays verifiable: a record says up to where it was cut, and who did it.
 
@@ -103,21 +106,24 @@ class ChainedAudit:
 
         Raises:
             TypeError: The sink keeps no full files, or an argument is of the wrong type.
-            ValueError: The time has no zone.
+            ValueError: The time has no zone; or the chain is broken, and nothing was removed.
             OSError: A file could not be read or removed.
         """
         check_trimming(before, by)
-        segments = getattr(self._sink, "segments", None)
-        if segments is None:
-            raise TypeError(f"a {type(self._sink).__name__} keeps no full files")
+        sink: object = self._sink
+        if self._is_async or not isinstance(sink, SegmentedSink):
+            raise TypeError(f"a {type(sink).__name__} keeps no full files")
         removed = 0
         with self._lock:
-            for path in cast("list[Path]", segments()):
+            require_whole(verify_chain(sink.lines()))
+            for path in sink.segments():
                 last = read_tail(path).record
-                if last is None or not is_older(last, before):
+                if last is None or not recorded_before(last, before):
                     break
                 head = head_of(Tail(last))
-                self(trimmed(head.seq, head.hash, by))
+                # One record a file, written before it goes: a crash leaves no gap that nothing
+                # vouches for.
+                self(trimming_event(head.seq, head.hash, by))
                 path.unlink()
                 removed += 1
         return removed
@@ -142,45 +148,6 @@ class ChainedAudit:
             linked = link(head, record)
             await cast("Awaitable[None]", self._sink.write(linked))
             self._head = Head(linked["seq"], linked["hash"])
-
-
-def link(head: Head, record: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return `record` as the one that follows `head`."""
-    linked = {**record, "seq": head.seq + 1, "prev": head.hash}
-    if head.torn is not None:
-        linked["torn"] = head.torn
-    linked["hash"] = digest(linked)
-    return linked
-
-
-def digest(record: Mapping[str, JSON]) -> str:
-    """Return the hash of a record, over everything in it but its own `hash`.
-
-    Raises:
-        ValueError: It has no canonical form.
-    """
-    return input_hash({k: v for k, v in record.items() if k != "hash"})
-
-
-def head_of(tail: Tail) -> Head:
-    """Return where a stored chain stands.
-
-    Raises:
-        ConfigurationError: The last record is not part of a chain.
-    """
-    torn = torn_digest(tail.torn) if tail.torn else None
-    if tail.record is None:
-        return Head(torn=torn)
-    seq, own = tail.record.get("seq"), tail.record.get("hash")
-    if type(seq) is not int or type(own) is not str:
-        problem = "the last record is not part of a chain: start a new stream"
-        raise ConfigurationError([Issue("AUDIT_CHAIN_INVALID", problem, "sink")])
-    return Head(seq, own, torn)
-
-
-def torn_digest(lines: Iterable[bytes]) -> str:
-    """Return the hash of lines that are no records, each ended by a newline."""
-    return sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
 
 
 def _require_methods(sink: object) -> None:

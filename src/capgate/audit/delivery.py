@@ -108,20 +108,32 @@ class Auditor:
                 self._learn(lane)
                 lane.drop_stash()
 
-    async def emit_strict(self, event: AuditEvent) -> None:
+    def emit_but(self, event: AuditEvent, kept_by: object) -> Awaitable[None] | None:
+        """Hand `event`, best effort, to every sink but one, which has it already; as `emit`."""
+        for lane, _ in self._direct:
+            if lane.sink is not kept_by and lane.call(event) == "later":
+                self._learn(lane)
+        return self._emit_later(event, kept_by) if self._later else None
+
+    async def emit_strict(self, event: AuditEvent, kept_by: object = None) -> None:
         """Hand `event` to every sink and wait until each has taken it, within the timeout.
+
+        Args:
+            event: What is told.
+            kept_by: A sink that has it already, and is left out.
 
         Raises:
             AuditFailure: A sink failed; the others were still served.
         """
         failed: list[str] = []
         for lane, _ in self._direct:
-            failure = lane.call(event)
+            failure = None if lane.sink is kept_by else lane.call(event)
             if failure == "later":
                 self._learn(lane)
             elif failure is not None:
                 failed.append(lane.name)
-        pending = [(lane, lane.item(event)) for lane in self._later]
+        later = [lane for lane in self._later if lane.sink is not kept_by]
+        pending = [(lane, lane.item(event)) for lane in later]
         await (self._queued(pending) if self._running else self._inline(pending))
         failed += [lane.name for lane, item in pending if item.failure is not None]
         if failed:
@@ -163,8 +175,8 @@ class Auditor:
                 group.start_soon(_reach, lane, mark, 2 * timeout)
         return all(mark.settled and mark.failure is None for _, mark in marks)
 
-    async def reach(self, sink: object) -> None:
-        """Wait, within the timeout, until one sink has been given all that was queued before."""
+    async def flush(self, sink: object) -> None:
+        """Wait until one sink has been given all that was queued before; at most the timeout."""
         marks = [(lane, Item(None)) for lane in self._lanes if lane.sink is sink and lane.backlog]
         with anyio.move_on_after(self.timeout):
             for lane, mark in marks:
@@ -177,11 +189,12 @@ class Auditor:
             self._later = (*self._later, lane)
         self._direct = _sync_of(self._lanes, self._later)
 
-    def _emit_later(self, event: AuditEvent) -> Awaitable[None] | None:
+    def _emit_later(self, event: AuditEvent, kept_by: object = None) -> Awaitable[None] | None:
+        later = [lane for lane in self._later if lane.sink is not kept_by]
         if not self._running:
-            return self._inline([(lane, lane.item(event)) for lane in self._later])
+            return self._inline([(lane, lane.item(event)) for lane in later])
         waits: list[tuple[Lane, Item, Item]] = []
-        for lane in self._later:
+        for lane in later:
             item = lane.item(event)
             ahead = lane.push(item)
             if ahead is not None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from capgate.audit.lines import Tail, encode_line, ends_torn, read_tail
-from capgate.audit.segments import next_segment, segments_of
+from capgate.audit.segments import next_segment, read_jsonl, segments_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from capgate.audit.event import AuditEvent
     from capgate.errors import JSON
@@ -58,6 +58,7 @@ class JsonlAudit:
         self._max_bytes = None if max_bytes is None else _positive(max_bytes)
         # Reentrant: the collector may close an abandoned call, and audit it, during a write.
         self._lock = threading.RLock()
+        self._closed = self._warned = False
         self._open()
         self._torn = ends_torn(self._path)
         if self._torn:
@@ -81,8 +82,10 @@ class JsonlAudit:
         """
         line = encode_line(record)
         with self._lock:
-            if not self._closing.alive:
+            if self._closed:
                 raise ValueError("the audit file is closed")
+            if not self._closing.alive:
+                self._open()  # it could not be when it was rotated
             if self._max_bytes is not None and self._is_full(len(line), self._max_bytes):
                 self._rotate()
             whole = b"\n" + line if self._torn else line
@@ -95,13 +98,15 @@ class JsonlAudit:
     def close(self) -> None:
         """Close the file; without it, that happens when the sink is no longer used."""
         with self._lock:
+            self._closed = True
             self._closing()
 
     def tail(self) -> Tail:
         """Return the last whole record of the stream, and what a torn write left after it."""
         torn: tuple[bytes, ...] = ()
         with self._lock:
-            for path in (self._path, *reversed(self.segments())):
+            current = [self._path] if self._path.exists() else []
+            for path in (*current, *reversed(self.segments())):
                 record, rest = read_tail(path)
                 torn = rest + torn
                 if record is not None:
@@ -112,6 +117,10 @@ class JsonlAudit:
         """Return the full files of the stream, oldest first."""
         return segments_of(self._path)
 
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of the whole stream, its full files first."""
+        return read_jsonl(self._path)
+
     def _is_full(self, size: int, most: int) -> bool:
         written = os.fstat(self._fd).st_size
         return written > 0 and written + size > most
@@ -121,9 +130,12 @@ class JsonlAudit:
         self._closing()
         try:
             self._path.rename(next_segment(self._path))
-            self._torn = False
+            self._torn = self._warned = False
         except OSError as error:
-            _log.warning("audit_rotation_failed", path=str(self._path), error=type(error).__name__)
+            if not self._warned:
+                kind = type(error).__name__
+                _log.warning("audit_rotation_failed", path=str(self._path), error=kind)
+            self._warned = True
         finally:
             self._open()
         if self._fsync:

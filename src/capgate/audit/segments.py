@@ -23,7 +23,7 @@ def next_segment(path: Path) -> Path:
     return Path(f"{path}.{max(_numbers(path), default=0) + 1}")
 
 
-def read_lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+def read_jsonl(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """Yield the lines of a whole stream, its full files first, in constant memory.
 
     Raises:

@@ -21,7 +21,7 @@ TRIMMED: Final = "audit.trimmed"
 """The event's type; its data are the `seq` and the `hash` of the last record removed."""
 
 
-def trimmed(seq: int, hash_: str, by: Actor) -> AuditEvent:
+def trimming_event(seq: int, hash_: str, by: Actor) -> AuditEvent:
     """Return the event that vouches for the removal of all records up to this one."""
     data: Mapping[str, JSON] = MappingProxyType({"seq": seq, "hash": hash_})
     return AuditEvent(TRIMMED, datetime.now(UTC), actor=by.ref, data=data)
@@ -43,8 +43,8 @@ def check_trimming(before: object, by: object) -> None:
         raise ValueError("nobody can trim anonymously")
 
 
-def is_older(record: Mapping[str, JSON], before: datetime) -> bool:
-    """Tell whether a record is older than a time; one that does not say when is not."""
+def recorded_before(record: Mapping[str, JSON], before: datetime) -> bool:
+    """Tell whether a record says that it is older than a time."""
     try:
         return datetime.fromisoformat(str(record.get("timestamp"))) < before
     except (ValueError, TypeError):

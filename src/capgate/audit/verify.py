@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TypeAlias
 
-from capgate.audit.chain import Head, digest
 from capgate.audit.lines import parse_line
+from capgate.audit.links import Head, digest
 from capgate.audit.trimming import TRIMMED
 from capgate.errors import JSON
 
@@ -58,6 +58,17 @@ def verify_chain(records: Iterable[Entry]) -> VerifyReport:
                 walk.excuse(after)
             return walk.report(walk.missing_at or walk.torn_at or position)
     return walk.report(walk.torn_at or walk.missing_at)
+
+
+def require_whole(report: VerifyReport) -> None:
+    """Refuse to cut a chain that is broken: what is wrong with it would be gone.
+
+    Raises:
+        ValueError: It is.
+    """
+    if not report.ok:
+        place = report.first_bad
+        raise ValueError(f"the chain breaks at record {place}: export it and look before trimming")
 
 
 class _Walk:

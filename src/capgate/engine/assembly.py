@@ -13,8 +13,8 @@ from capgate.engine.reporting import reporter, teller
 from capgate.engine.settings import (
     UnsafeWarning,
     approvals_of,
+    atomic_start_of,
     audit_of,
-    fence_of,
     idempotency_of,
 )
 from capgate.engine.steady import SteadyClock, steady_ids, steady_jitter
@@ -88,7 +88,7 @@ def _runtime(
         verbose=audit.verbose,
         removed=frozenset(() if settings.pipeline is None else settings.pipeline.removed),
         live=set(),
-        fence=fence_of(settings),
+        atomic_start=atomic_start_of(settings),
     )
 
 

@@ -5,18 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
-from capgate.approvals import ApprovalConfig, ApprovalStore, RuleBook
+from capgate.approvals import ApprovalConfig, ApprovalStore, RuleBook, StartKeepingApprovals
 from capgate.audit import AuditConfig
 from capgate.call import Clock, Limits
-from capgate.idempotency import IdempotencyStore, MemoryIdempotency
-from capgate.pipeline import (
-    Authenticate,
-    Fence,
-    FencedKeys,
-    FencedSink,
-    Pipeline,
-    full_jitter,
-)
+from capgate.idempotency import IdempotencyStore, MemoryIdempotency, StartKeepingKeys
+from capgate.pipeline import AtomicStart, Authenticate, Pipeline, full_jitter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -121,15 +114,16 @@ def idempotency_of(settings: Settings) -> IdempotencyStore:
     return MemoryIdempotency() if settings.store is None else settings.store.idempotency
 
 
-def fence_of(settings: Settings) -> Fence | None:
-    """Return what stands in one database with the audit, if that keeps starts too."""
-    store = settings.store
-    if store is None or not isinstance(store.audit, FencedSink):
+def atomic_start_of(settings: Settings) -> AtomicStart | None:
+    """Return which stores can keep a handler's start in the transaction that spends, if any."""
+    store, keys = settings.store, idempotency_of(settings)
+    if store is None:
         return None
-    keys, approvals = idempotency_of(settings), approvals_of(settings).store
-    fenced = isinstance(keys, FencedKeys) and keys is store.idempotency and keys.fenced
-    return Fence(
+    approvals = approvals_of(settings).store
+    own = approvals is store.approvals and isinstance(approvals, StartKeepingApprovals)
+    kept = keys is store.idempotency and isinstance(keys, StartKeepingKeys) and keys.keeps_starts
+    return AtomicStart(
         store.audit,
-        approvals=approvals is store.approvals and getattr(approvals, "fenced", False) is True,
-        keys=cast("FencedKeys", keys) if fenced else None,
+        approvals=own and cast("StartKeepingApprovals", approvals).keeps_starts,
+        keys=cast("StartKeepingKeys", keys) if kept else None,
     )

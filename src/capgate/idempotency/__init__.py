@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capgate.idempotency.memory import MemoryIdempotency
-from capgate.idempotency.store import IdempotencyStore
+from capgate.idempotency.store import IdempotencyStore, StartKeepingKeys
 from capgate.idempotency.values import (
     Claim,
     Claimed,
@@ -20,6 +20,7 @@ from capgate.idempotency.values import (
 __all__ = [
     # Stores: the protocol and the memory version
     "IdempotencyStore",
+    "StartKeepingKeys",
     "MemoryIdempotency",
     # What `begin` answers
     "Claim",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from capgate.audit import AuditEvent
     from capgate.call import Duration
     from capgate.idempotency.values import Claim, StoredOutcome
 
@@ -66,5 +67,33 @@ class IdempotencyStore(Protocol):
 
         Returns:
             Whether it was freed.
+        """
+        ...
+
+
+@runtime_checkable
+class StartKeepingKeys(IdempotencyStore, Protocol):
+    """A store on one database with the audit, as `Engine(store=…)` looks for it.
+
+    It can keep the event that a handler starts together with a mark on the key: after a crash a
+    key that was only claimed is told from one whose handler was entered.
+    """
+
+    @property
+    def keeps_starts(self) -> bool:
+        """Whether it can."""
+        ...
+
+    async def start(self, key: str, *, started: AuditEvent, now: datetime) -> bool:
+        """Note that the handler is about to be entered, and keep the event: both or neither.
+
+        Args:
+            key: Of a call in flight.
+            started: The event; its execution must hold the key. The audit's sink on the same
+                database is not told of it again.
+            now: When.
+
+        Returns:
+            Whether it was noted: False when the entry is gone, ended, or another's.
         """
         ...

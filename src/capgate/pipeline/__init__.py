@@ -10,6 +10,7 @@ from capgate.pipeline.discovery import Discovery, refuse_as
 from capgate.pipeline.enrolled import Enrolled
 from capgate.pipeline.evidence import Evidence, frozen
 from capgate.pipeline.execution import Execution
+from capgate.pipeline.handler_start import AtomicStart
 from capgate.pipeline.identity import authenticated, capture_claimed, identify
 from capgate.pipeline.input_validation import InputValidation
 from capgate.pipeline.output_validation import OutputValidation
@@ -20,11 +21,11 @@ from capgate.pipeline.retrying import full_jitter
 from capgate.pipeline.runtime import Authenticate, Runtime
 from capgate.pipeline.slots import Slots
 from capgate.pipeline.stage import CoreStage, CoreStep, Skip, Stage, Step
-from capgate.pipeline.starting import Fence, FencedKeys, FencedSink
 
 __all__ = [
     "Approval",
     # For the engine
+    "AtomicStart",
     "Authenticate",
     "Authentication",
     "Authorization",
@@ -35,9 +36,6 @@ __all__ = [
     "Enrolled",
     "Evidence",
     "Execution",
-    "Fence",
-    "FencedKeys",
-    "FencedSink",
     "InputValidation",
     "OutputValidation",
     # Building a pipeline

@@ -19,7 +19,7 @@ from capgate.call import (
     stopped,
 )
 from capgate.errors import CapabilityError, Effect, ErrorCode, is_exit, normalize
-from capgate.pipeline.starting import first_data, starter
+from capgate.pipeline.handler_start import first_data, starter
 from capgate.pipeline.threads import in_thread
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from capgate.idempotency import (
     scoped_key,
     store_error,
 )
+from capgate.pipeline.asking import ask_store
 from capgate.pipeline.gate import Suspend
-from capgate.pipeline.key_store import ask_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

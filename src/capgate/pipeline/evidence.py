@@ -100,9 +100,9 @@ class Evidence:
         """
         return self.note(kind, call, data, emit=self._insist)
 
-    async def _insist(self, event: AuditEvent) -> None:
+    async def _insist(self, event: AuditEvent, kept_by: object = None) -> None:
         try:
-            await self._auditor.emit_strict(event)
+            await self._auditor.emit_strict(event, kept_by)
         except AuditFailure as failure:
             raise CapabilityError(ErrorCode.AUDIT_UNAVAILABLE) from failure
 
@@ -112,13 +112,19 @@ class Evidence:
         self.note(kind, call, data, emit=built.append)
         return built[0]
 
-    def hand_start(self, event: AuditEvent) -> Awaitable[None] | None:
-        """Record the event of a start; with a strict audit the awaitable raises, as above."""
-        return self._insist(event) if self.strict else self._emit(event)
+    def hand_start(self, event: AuditEvent, kept_by: object) -> Awaitable[None] | None:
+        """Hand the event of a start to every sink but the one that has kept it.
 
-    async def reach(self, sink: object) -> None:
-        """Wait until one sink has been given what was recorded before."""
-        await self._auditor.reach(sink)
+        Raises:
+            CapabilityError: From the awaitable, AUDIT_UNAVAILABLE, where the audit is strict.
+        """
+        if self.strict:
+            return self._insist(event, kept_by)
+        return self._auditor.emit_but(event, kept_by)
+
+    async def flush(self, sink: object) -> None:
+        """Wait until one sink has been given what was recorded before; see `Auditor.flush`."""
+        await self._auditor.flush(sink)
 
     def tell_strictly(
         self, kind: str, call: Call, data: Mapping[str, JSON]

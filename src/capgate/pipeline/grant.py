@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from capgate.call import Interrupted, stopped
 from capgate.errors import CapabilityError, ErrorCode
-from capgate.pipeline.starting import start_event, tell_start
+from capgate.pipeline.handler_start import start_event, tell_start
 
 if TYPE_CHECKING:
     from capgate.call import Call
@@ -22,8 +22,7 @@ async def spend_grant(call: Call, runtime: Runtime) -> None:
     """
     if call.approval is None:
         return
-    fenced = runtime.fence is not None and runtime.fence.approvals
-    started = await start_event(call, runtime) if fenced else None
+    started = await start_event(call, runtime)
     # Noted first: if the answer of the store is lost, the spending may have happened.
     call.spent = True
     try:
@@ -33,8 +32,7 @@ async def spend_grant(call: Call, runtime: Runtime) -> None:
     except CapabilityError as error:
         call.spent = error.code is ErrorCode.APPROVAL_UNAVAILABLE
         raise
-    if started is not None:
-        await tell_start(call, started, runtime)
+    await tell_start(call, started, runtime)
     if stopped(call):
         raise Interrupted
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from capgate.errors import CapabilityError
     from capgate.idempotency import IdempotencyStore
     from capgate.pipeline.evidence import Evidence
+    from capgate.pipeline.handler_start import AtomicStart
     from capgate.pipeline.slots import Slots
-    from capgate.pipeline.starting import Fence
 
 Authenticate: TypeAlias = "Callable[[Any], Awaitable[Actor | None]]"
 ExceptionMap: TypeAlias = Mapping[type[Exception], type[Exception]]
@@ -51,4 +51,4 @@ class Runtime:
     verbose: bool
     removed: frozenset[str]
     live: set[Call]
-    fence: Fence | None = None
+    atomic_start: AtomicStart | None = None

@@ -19,7 +19,14 @@ from capgate.approvals import (
 )
 from capgate.errors import CapabilityError, ErrorCode
 from capgate.stores.opening import database_of
-from capgate.stores.rows import Row, altered_after, approval_row, read_records, read_row
+from capgate.stores.rows import (
+    Row,
+    altered_after,
+    approval_row,
+    read_record,
+    read_records,
+    read_row,
+)
 from capgate.stores.text import column, page_size, ticks
 from capgate.stores.unfinished import END
 
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from capgate.audit import AuditEvent
-    from capgate.stores.audit import SqlAudit
+    from capgate.stores.chain import Chain
     from capgate.stores.database import Database, Db
 
 _ORDER: Final = "capgate_approvals"
@@ -85,19 +92,20 @@ class SqlApprovals:
 
     Args:
         database: `sqlite:///FILE` or `postgresql://…`, or a database that other stores use too.
-        audit: The audit on the same database. With it an approval can be spent together with the
-            event that its handler starts; see `Store.unfinished`.
+        chain: The audit on the same database, for `Store`. Whoever spends an approval is written
+            down until the audit tells the end, and the event that its handler starts is kept with
+            that.
 
     Raises:
         ConfigurationError: Not a store's URL.
     """
 
-    __slots__ = ("_audit", "_database")
+    __slots__ = ("_chain", "_database")
 
-    def __init__(self, database: str | Database, *, audit: SqlAudit | None = None) -> None:
+    def __init__(self, database: str | Database, *, chain: Chain | None = None) -> None:
         """See the class."""
         self._database = database_of(database)
-        self._audit = audit
+        self._chain = chain
 
     @property
     def durable(self) -> bool:
@@ -105,9 +113,9 @@ class SqlApprovals:
         return True
 
     @property
-    def fenced(self) -> bool:
-        """Whether `consume` can keep the event of the start too."""
-        return self._audit is not None
+    def keeps_starts(self) -> bool:
+        """See `StartKeepingApprovals`."""
+        return self._chain is not None
 
     async def aclose(self) -> None:
         """Close the database, and every other store on it."""
@@ -128,10 +136,13 @@ class SqlApprovals:
             raise ValueError("this approval id is taken")
 
     async def get(self, approval_id: str, /) -> ApprovalRecord | None:
-        """See `ApprovalStore.get`."""
+        """See `ApprovalStore.get`; `find` leaves out a record that cannot be read, this says so.
+
+        Raises:
+            LookupError: The record cannot be read: it was altered.
+        """
         id_ = column(approval_id)
-        found = await self._database.transact(lambda db: read_records(db, _ONE, (id_,)))
-        return found[0] if found else None
+        return await self._database.transact(lambda db: read_record(db, _ONE, (id_,)))
 
     async def decide(
         self, approval_id: str, /, decision: ApprovalDecision, now: datetime
@@ -158,31 +169,25 @@ class SqlApprovals:
         *,
         started: AuditEvent | None = None,
     ) -> ApprovalRecord:
-        """See `ApprovalStore.consume`.
-
-        Args:
-            approval_id: What is spent.
-            execution_id: By whom.
-            now: When.
-            started: The event that the handler starts, to be kept in the same transaction. Tell
-                the audit to pass over it, before every sink is told.
-        """
-        audit = self._audit if started is not None else None
+        """See `ApprovalStore.consume` and `StartKeepingApprovals.consume`."""
+        chain = self._chain
 
         def change(db: Db, id_: str, row: Row) -> bool:
             holder, at = row.consumed_by, ticks(now)
             if db.execute(_CONSUME, (*row.digests, holder, id_, at)).rowcount == 0:
                 return False
-            if audit is not None and started is not None:
+            if chain is not None:
                 db.execute(_BEGIN, (holder, id_, at))
-                audit.append(db, [started.to_dict()])
+                if started is not None:
+                    chain.append(db, [started.to_dict()])
             return True
 
         return await self._change(
             approval_id,
             lambda record: consumed(record, execution_id, now),
             change,
-            first=_nothing if audit is None else audit.take_turn,
+            # The chain before the row: see `Database.lock_order`.
+            first=_nothing if chain is None or started is None else chain.take_turn,
         )
 
     async def release(self, approval_id: str, /, execution_id: str) -> ApprovalRecord:

@@ -5,23 +5,21 @@ How records are linked and verified is in `capgate.audit`; here is where they ar
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import anyio.to_thread
 
-from capgate.audit import Head, VerifyReport, check_trimming, link, trimmed
+from capgate.audit import VerifyReport, check_trimming, trimming_event
 from capgate.call import current_watch
-from capgate.stores.chain import Rows, exported, last_before, verified
+from capgate.stores.chain import Chain
 from capgate.stores.opening import database_of
-from capgate.stores.text import column
-from capgate.stores.unfinished import END
+from capgate.stores.reading import Rows, exported, last_before, verified
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from capgate.audit import AuditEvent
@@ -31,30 +29,6 @@ if TYPE_CHECKING:
     from capgate.stores.worker import Job
 
 T = TypeVar("T")
-
-_HEAD: Final = "SELECT seq, hash FROM capgate_audit_heads WHERE stream = ?"
-_APPEND: Final = "INSERT INTO capgate_audit (stream, seq, hash, record) VALUES (?, ?, ?, ?)"
-_MOVE: Final = """
-    INSERT INTO capgate_audit_heads (stream, seq, hash) VALUES (?, ?, ?)
-    ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, hash = excluded.hash"""
-_TRIM: Final = "DELETE FROM capgate_audit WHERE stream = ? AND seq <= ?"
-_ENDS: Final = frozenset(
-    {
-        "capability.completed",
-        "capability.failed",
-        "capability.cancelled",
-        "capability.denied",
-    }
-)
-
-
-def _ended(record: Mapping[str, JSON]) -> str | None:
-    """Return the execution that ends with this event; others than the engine may write events."""
-    ends = record["type"] in _ENDS
-    if record["type"] == "capability.approval_requested" and isinstance(record["data"], dict):
-        ends = cast("dict[str, JSON]", record["data"]).get("suspended") is True
-    execution_id = record["execution_id"]
-    return execution_id if ends and isinstance(execution_id, str) else None
 
 
 class _Group(NamedTuple):
@@ -77,16 +51,18 @@ class SqlAudit:
         ConfigurationError: Not a store's URL.
     """
 
-    __slots__ = ("_database", "_lock", "_open", "_passed", "_stream")
+    __slots__ = ("_database", "_lock", "_open", "chain")
+
+    chain: Chain
+    """The chain that it writes."""
 
     def __init__(self, database: str | Database, *, stream: str = "capgate") -> None:
         """See the class."""
         self._database = database_of(database)
-        self._stream = column(stream)
+        self.chain = Chain(self._database, stream)
         self._lock = threading.Lock()
         # The group of each event loop that still takes records: until the thread gets to it.
         self._open: dict[Watch, _Group] = {}
-        self._passed: dict[int, AuditEvent] = {}
 
     async def __call__(self, event: AuditEvent) -> None:
         """Append `event` to the chain; when this returns, it is on the disk.
@@ -98,22 +74,14 @@ class SqlAudit:
 
     async def write_many(self, events: Sequence[AuditEvent]) -> None:
         """Append events to the chain, all or none; raises as a single one."""
-        # By identity: two events may be equal.
-        records: list[Mapping[str, JSON]] = [
-            event.to_dict() for event in events if self._passed.pop(id(event), None) is None
-        ]
-        if records:
-            await self._join(records, current_watch()).wait()
-
-    def pass_over(self, event: AuditEvent) -> None:
-        """Write this event no more when it comes: it stands in the chain already."""
-        self._passed[id(event)] = event
+        records: list[Mapping[str, JSON]] = [event.to_dict() for event in events]
+        await self._join(records, current_watch()).wait()
 
     def _join(self, records: list[Mapping[str, JSON]], watch: Watch) -> Job[None]:
         """Put records into the group that is open, or open one."""
         with self._lock:
             group = self._open.get(watch)
-            if group is not None and group.job.while_waiting(lambda: group.records.extend(records)):
+            if group is not None and group.job.unless_taken(lambda: group.records.extend(records)):
                 return group.job
             job = self._database.post(lambda db: self._write(db, watch, records))
             self._open[watch] = _Group(records, job)
@@ -124,8 +92,8 @@ class SqlAudit:
             # Nobody adds to it any more; another may be open by now.
             if watch in self._open and self._open[watch].records is records:
                 del self._open[watch]
-        self.take_turn(db)
-        self.append(db, records)
+        self.chain.take_turn(db)
+        self.chain.append(db, records)
 
     async def aclose(self) -> None:
         """Close the database, and every other store on it."""
@@ -172,6 +140,7 @@ class SqlAudit:
 
         Raises:
             TypeError, ValueError: An argument that cannot be.
+            ValueError: The chain is broken; nothing was removed.
             Exception: Whatever the driver raises; nothing was removed then.
         """
         check_trimming(before, by)
@@ -180,34 +149,13 @@ class SqlAudit:
             return 0
 
         def cut(db: Db) -> int:
-            self.take_turn(db)
-            self.append(db, [trimmed(last.seq, last.hash, by).to_dict()])
-            return db.execute(_TRIM, (self._stream, last.seq)).rowcount
+            self.chain.take_turn(db)
+            self.chain.append(db, [trimming_event(last.seq, last.hash, by).to_dict()])
+            return self.chain.cut(db, last.seq)
 
         return await self._database.transact(cut)
 
     async def _read(self, work: Callable[[Rows], T]) -> T:
         """Run `work` on the chain as it stands, on a connection of its own."""
         await self._database.open()
-        return await anyio.to_thread.run_sync(work, Rows(self._database, self._stream))
-
-    def take_turn(self, db: Db) -> None:
-        """Keep other writers of the chain waiting until the transaction ends.
-
-        Whoever locks rows too does this first, or two could wait for each other.
-        """
-        if self._database.lock_order is not None:
-            db.execute(self._database.lock_order, (f"capgate_audit {self._stream}",))
-
-    def append(self, db: Db, records: Iterable[Mapping[str, JSON]]) -> None:
-        """Add records to the chain, in a transaction that has taken its turn."""
-        found = db.execute(_HEAD, (self._stream,)).fetchone()
-        head = Head() if found is None else Head(*found)
-        for record in records:
-            linked = link(head, record)
-            head = Head(linked["seq"], linked["hash"])
-            db.execute(_APPEND, (self._stream, head.seq, head.hash, json.dumps(linked)))
-            ended = _ended(linked)
-            if ended is not None:
-                db.execute(END, (column(ended),))
-        db.execute(_MOVE, (self._stream, head.seq, head.hash))
+        return await anyio.to_thread.run_sync(work, Rows(self.chain))

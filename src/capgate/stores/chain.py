@@ -1,107 +1,84 @@
-"""A chain as it stands in a database, read from its beginning in constant memory."""
+"""The chain of audit records in a database: appending to it, and cutting it.
+
+How records are linked is in `capgate.audit`. Reading a chain is in `reading`.
+"""
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
+import json
 from typing import TYPE_CHECKING, Final, cast
 
-from anyio import from_thread
-
-from capgate.audit import Head, VerifyReport, is_older, parse_line, verify_chain
+from capgate.audit import Head, link
+from capgate.stores.text import column
+from capgate.stores.unfinished import END
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
     from capgate.errors import JSON
-    from capgate.stores.database import Database
+    from capgate.stores.database import Database, Db
 
 _HEAD: Final = "SELECT seq, hash FROM capgate_audit_heads WHERE stream = ?"
-_ALL: Final = "SELECT seq, hash, record FROM capgate_audit WHERE stream = ? ORDER BY seq"
-_PAGE: Final = 1_000
-_OWNER_ONLY: Final = 0o600
-_NO_RECORD: Final[dict[str, JSON]] = {}
+_APPEND: Final = "INSERT INTO capgate_audit (stream, seq, hash, record) VALUES (?, ?, ?, ?)"
+_MOVE: Final = """
+    INSERT INTO capgate_audit_heads (stream, seq, hash) VALUES (?, ?, ?)
+    ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, hash = excluded.hash"""
+_CUT: Final = "DELETE FROM capgate_audit WHERE stream = ? AND seq <= ?"
+_ENDS: Final = frozenset(
+    {
+        "capability.completed",
+        "capability.failed",
+        "capability.cancelled",
+        "capability.denied",
+    }
+)
 
 
-class Rows:
-    """The rows of one chain, read in a thread that anyio runs; cancelling its task stops that."""
+class Chain:
+    """One stream of records in one database.
+
+    Args:
+        database: Where it is kept.
+        stream: Its name; chains do not touch one another.
+    """
+
+    __slots__ = ("database", "stream")
 
     def __init__(self, database: Database, stream: str) -> None:
-        """Read `stream`; every method reads it anew."""
-        self._database = database
-        self._values = (stream,)
+        """See the class."""
+        self.database: Database = database
+        self.stream: str = column(stream)
 
-    def head(self) -> Head | None:
-        """Return the last record's number and hash, as they were noted apart from it."""
-        for row in self._database.stream(_HEAD, self._values):
-            return Head(*cast("tuple[int, str]", row))
-        return None
+    def take_turn(self, db: Db) -> None:
+        """Keep other writers of the chain waiting until the transaction ends.
 
-    def texts(self) -> Iterator[tuple[int, str, str]]:
-        """Yield each number, hash and record as they are stored."""
-        for place, row in enumerate(self._database.stream(_ALL, self._values)):
-            if place % _PAGE == 0:
-                from_thread.check_cancelled()
-            yield cast("tuple[int, str, str]", row)
+        Whoever locks other rows too does this first: see `Database.lock_order`.
+        """
+        if self.database.lock_order is not None:
+            db.execute(self.database.lock_order, (f"capgate_audit {self.stream}",))
 
+    def append(self, db: Db, records: Iterable[Mapping[str, JSON]]) -> None:
+        """Add records, in a transaction that has taken its turn."""
+        found = db.execute(_HEAD, (self.stream,)).fetchone()
+        head = Head() if found is None else Head(*found)
+        for record in records:
+            linked = link(head, record)
+            head = Head(linked["seq"], linked["hash"])
+            db.execute(_APPEND, (self.stream, head.seq, head.hash, json.dumps(linked)))
+            ended = _ended(linked)
+            if ended is not None:
+                db.execute(END, (column(ended),))
+        db.execute(_MOVE, (self.stream, head.seq, head.hash))
 
-def record_of(seq: int, hash_: str, text: str) -> dict[str, JSON]:
-    """Return the record of a row; an empty one if the row says something else than the record."""
-    record = parse_line(text)
-    if record is None or (record.get("seq"), record.get("hash")) != (seq, hash_):
-        return _NO_RECORD
-    return record
-
-
-def verified(rows: Rows) -> VerifyReport:
-    """Check a chain up to its end, which must not lie before where it was noted."""
-    return _checked(rows, lambda _: None)
-
-
-def exported(rows: Rows, path: Path) -> VerifyReport:
-    """Write every record to a new file, and check them on the way."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags, _OWNER_ONLY), "wb") as file:
-        try:
-            report = _checked(rows, lambda text: file.write(text.encode() + b"\n"))
-            file.flush()
-            os.fsync(file.fileno())
-        except BaseException:
-            path.unlink()  # half an export is none
-            raise
-    return report
+    def cut(self, db: Db, last: int) -> int:
+        """Remove all records up to this number and return how many there were."""
+        return db.execute(_CUT, (self.stream, last)).rowcount
 
 
-def last_before(rows: Rows, before: datetime) -> Head | None:
-    """Return the last of the records at the beginning that are older than a time."""
-    last = None
-    for seq, hash_, text in rows.texts():
-        if not is_older(record_of(seq, hash_, text), before):
-            break
-        last = Head(seq, hash_)
-    return last
-
-
-def _checked(rows: Rows, each: Callable[[str], object]) -> VerifyReport:
-    """Check a chain, handing on every text, also what follows a bad one."""
-    noted = rows.head()
-    read = 0
-    met = False
-
-    def records() -> Iterator[dict[str, JSON]]:
-        nonlocal read, met
-        for seq, hash_, text in rows.texts():
-            each(text)
-            read += 1
-            met = met or noted == (seq, hash_, None)
-            yield record_of(seq, hash_, text)
-
-    following = records()
-    report = verify_chain(following)
-    for _ in following:
-        continue
-    if report.ok and not met and (read or noted):
-        return replace(report, ok=False, first_bad=read + 1)
-    return report
+def _ended(record: Mapping[str, JSON]) -> str | None:
+    """Return the execution that ends with this event; others than the engine may write events."""
+    ends = record["type"] in _ENDS
+    if record["type"] == "capability.approval_requested" and isinstance(record["data"], dict):
+        ends = cast("dict[str, JSON]", record["data"]).get("suspended") is True
+    execution_id = record["execution_id"]
+    return execution_id if ends and isinstance(execution_id, str) else None

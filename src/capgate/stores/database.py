@@ -66,7 +66,11 @@ class Database(ABC):
     lock_row: ClassVar[str]
     """Ends a SELECT that locks what it reads; '' where a transaction locks everything by itself."""
     lock_order: ClassVar[str | None]
-    """Lets one transaction after another give out places in an order, named by a text."""
+    """Lets one transaction after another give out places in an order, named by a text.
+
+    Locks are taken in one order, so that no two wait for each other: a place in the audit or among
+    the approvals, then the row of an approval, then that of an execution or a key.
+    """
     purge: ClassVar[str]
     """Deletes idempotency keys that have expired; what never ended stays for `unfinished`."""
 
@@ -77,7 +81,7 @@ class Database(ABC):
         self.steps = steps
         self._own = threading.local()
         self._worker = Worker(
-            "capgate-store", self._disconnect, threads=threads, together=self._transact_all
+            "capgate-store", self._disconnect, threads=threads, run_group=self._transact_all
         )
 
     def connect(self) -> Db:
@@ -147,7 +151,7 @@ class Database(ABC):
             RuntimeError: The database has been closed.
             Exception: Whatever the driver, or `work`, raised.
         """
-        return await self._worker.run(work, together=True)
+        return await self._worker.run(work, grouped=True)
 
     def post(self, work: Callable[[Db], T]) -> Job[T]:
         """Have `work` run in a transaction, whether or not anybody waits for it.
@@ -155,22 +159,22 @@ class Database(ABC):
         Raises:
             RuntimeError: The database has been closed.
         """
-        return self._worker.post(work, together=True)
+        return self._worker.post(work, grouped=True)
 
     def _transact_all(self, jobs: list[Job[Any]]) -> None:
         """Do jobs in one transaction; one that raises takes nothing with it but its own changes."""
-        if len(jobs) > 1 and self._share_transaction(jobs):
+        if len(jobs) > 1 and self._group_commit(jobs):
             return
         for job in jobs:
             job.attempt(partial(self._write, job.work))
 
-    def _share_transaction(self, jobs: list[Job[Any]]) -> bool:
+    def _group_commit(self, jobs: list[Job[Any]]) -> bool:
         """Return whether all could be done together; nothing has happened if not."""
         try:
             connection = self._connected()
             connection.execute(self.begin)
             ends = [self._within(connection, job) for job in jobs]
-        except Exception:  # one of them breaks the connection: each finds out on its own
+        except Exception:  # each runs again alone, so that only its own caller is told
             self._disconnect()
             return False
         try:
@@ -188,6 +192,7 @@ class Database(ABC):
         Raises:
             Exception: Whatever the driver raised.
         """
+        # A refusal undoes its own statements and nobody else's.
         connection.execute("SAVEPOINT capgate")
         try:
             end = partial(job.finish, job.work(connection))

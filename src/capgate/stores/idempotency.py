@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from capgate.audit import AuditEvent
-    from capgate.stores.audit import SqlAudit
+    from capgate.stores.chain import Chain
     from capgate.stores.database import Database, Db
 
 _FORGET: Final = "DELETE FROM capgate_idempotency WHERE key = ? AND expires_at <= ?"
@@ -54,8 +54,8 @@ class SqlIdempotency:
 
     Args:
         database: `sqlite:///FILE` or `postgresql://…`, or a database that other stores use too.
-        audit: The audit on the same database. With it a key is marked together with the event
-            that the handler starts; see `Store.unfinished`.
+        chain: The audit on the same database, for `Store`. A key is marked together with the event
+            that its handler starts.
 
     Raises:
         ConfigurationError: Not a store's URL.
@@ -63,17 +63,17 @@ class SqlIdempotency:
 
     durable: ClassVar[bool] = True
 
-    __slots__ = ("_audit", "_database")
+    __slots__ = ("_chain", "_database")
 
-    def __init__(self, database: str | Database, *, audit: SqlAudit | None = None) -> None:
+    def __init__(self, database: str | Database, *, chain: Chain | None = None) -> None:
         """See the class."""
         self._database = database_of(database)
-        self._audit = audit
+        self._chain = chain
 
     @property
-    def fenced(self) -> bool:
-        """Whether `start` keeps the event of the start."""
-        return self._audit is not None
+    def keeps_starts(self) -> bool:
+        """See `StartKeepingKeys`."""
+        return self._chain is not None
 
     async def aclose(self) -> None:
         """Close the database, and every other store on it."""
@@ -99,27 +99,17 @@ class SqlIdempotency:
 
         return await self._database.transact(claim)
 
-    async def start(self, key: str, started: AuditEvent, now: datetime) -> bool:
-        """Note that the handler is about to be entered, and keep the event, in one transaction.
-
-        Args:
-            key: Of the call in flight.
-            started: The event; its execution must hold the key. Tell the audit to pass over it,
-                before every sink is told.
-            now: When.
-
-        Returns:
-            Whether it was noted: False when the entry is gone, ended, or another's.
-        """
+    async def start(self, key: str, *, started: AuditEvent, now: datetime) -> bool:
+        """See `StartKeepingKeys.start`."""
         values = (ticks(now), column(key), column(started.execution_id or ""))
 
         def run(db: Db) -> bool:
-            if self._audit is not None:
-                self._audit.take_turn(db)
+            if self._chain is not None:
+                self._chain.take_turn(db)
             if db.execute(_START, values).rowcount == 0:
                 return False
-            if self._audit is not None:
-                self._audit.append(db, [started.to_dict()])
+            if self._chain is not None:
+                self._chain.append(db, [started.to_dict()])
             return True
 
         return await self._database.transact(run)

@@ -8,6 +8,7 @@ back shows. Whoever can write rows can also write digests; against that there ar
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 Fixed: TypeAlias = "tuple[str, str, str, int, int]"
 """The columns that never change: id, capability, requester, expiry and quorum."""
+Digests: TypeAlias = "tuple[str, str]"
 Given: TypeAlias = "tuple[int, str, int, str]"
 """One decision: its place, who, whether it approves, and all of it."""
 
@@ -53,8 +55,11 @@ class Row(NamedTuple):
     decisions: tuple[Given, ...] = ()
 
     @property
-    def digests(self) -> tuple[str, str]:
-        """The digest over all of it, and the one for when it has expired; '' if it cannot."""
+    def digests(self) -> Digests:
+        """The digest over all of it, and the one for when it has expired; '' if it cannot.
+
+        The second is there because records expire in one UPDATE that reads no row.
+        """
         facts = (self.fixed, self.body, self.consumed_by, self.decisions)
         common = sha256(json.dumps(facts).encode()).hexdigest()
         expired = _digest(common, "expired") if self.status in _OPEN else ""
@@ -102,12 +107,27 @@ def approver_of(actor: Actor) -> str:
 def read_records(db: Db, where: str, values: tuple[object, ...]) -> list[ApprovalRecord]:
     """Return the records of the rows that `where` selects, in its order.
 
-    One that was altered is shown as far as it can be read, with a binding that nobody gave it.
+    One that was altered has a binding that nobody gave it; one that cannot be read at all is left
+    out, so that it does not hide the others. Both are in `altered`.
     """
-    return [
-        record if whole else replace(record, binding=_ALTERED)
-        for _, record, whole in _read(db, where, values)
-    ]
+    found: list[ApprovalRecord] = []
+    for row in _rows(db, where, values):
+        with suppress(LookupError):
+            record, whole = _judged(row)
+            found.append(record if whole else replace(record, binding=_ALTERED))
+    return found
+
+
+def read_record(db: Db, where: str, values: tuple[object, ...]) -> ApprovalRecord | None:
+    """Return the record that `where` selects, marked as above if it was altered.
+
+    Raises:
+        LookupError: It cannot be read.
+    """
+    for row in _rows(db, where, values):
+        record, whole = _judged(row)
+        return record if whole else replace(record, binding=_ALTERED)
+    return None
 
 
 def read_row(db: Db, where: str, values: tuple[object, ...]) -> tuple[Row, ApprovalRecord] | None:
@@ -116,10 +136,11 @@ def read_row(db: Db, where: str, values: tuple[object, ...]) -> tuple[Row, Appro
     Raises:
         LookupError: It was altered.
     """
-    for row, record, whole in _read(db, where, values):
+    for row in _rows(db, where, values):
+        record, whole = _judged(row)
         if not whole:
-            raise LookupError("the stored approval has been altered")
-        return row, record
+            raise LookupError(f"the stored approval {record.id!r} has been altered")
+        return row[0], record
     return None
 
 
@@ -135,21 +156,27 @@ def altered_after(db: Db, last: str | None, size: int) -> tuple[list[str], str |
     return found, rows[-1][0] if rows else None
 
 
-def _read(
-    db: Db, where: str, values: tuple[object, ...]
-) -> Iterator[tuple[Row, ApprovalRecord, bool]]:
-    """Yield rows, their records, and whether they are what was written."""
+def _rows(db: Db, where: str, values: tuple[object, ...]) -> Iterator[tuple[Row, Digests]]:
     for found in db.execute(_SELECT + where, values).fetchall():
         *fixed, body, status, consumed_by, digest, digest_expired = found
         decisions = _decisions(db, fixed[0])
         row = Row(cast("Fixed", tuple(fixed)), body, status, consumed_by, decisions)
-        try:
-            record = _record(row)
-        except Exception as error:
-            raise LookupError(f"the stored approval {row.fixed[0]!r} cannot be read") from error
-        # The columns too: a digest can be written by anybody who can write a row, a binding not.
-        whole = row.digests == (digest, digest_expired) and _fixed(record) == row.fixed
-        yield row, record, whole
+        yield row, (digest, digest_expired)
+
+
+def _judged(stored: tuple[Row, Digests]) -> tuple[ApprovalRecord, bool]:
+    """Return the record of a row, and whether it is what was written.
+
+    Raises:
+        LookupError: There is no record in it.
+    """
+    row, digests = stored
+    try:
+        record = _record(row)
+    except Exception as error:
+        raise LookupError(f"the stored approval {row.fixed[0]!r} cannot be read") from error
+    # The columns too: a digest can be written by anybody who can write a row, a binding not.
+    return record, row.digests == digests and _fixed(record) == row.fixed
 
 
 def _decisions(db: Db, approval_id: str) -> tuple[Given, ...]:

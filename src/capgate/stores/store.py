@@ -44,8 +44,8 @@ class Store:
         """See the class."""
         self._database = database_of(url)
         self.audit = SqlAudit(self._database)
-        self.approvals = SqlApprovals(self._database, audit=self.audit)
-        self.idempotency = SqlIdempotency(self._database, audit=self.audit)
+        self.approvals = SqlApprovals(self._database, chain=self.audit.chain)
+        self.idempotency = SqlIdempotency(self._database, chain=self.audit.chain)
 
     async def open(self) -> None:
         """Open the database now.
@@ -56,7 +56,7 @@ class Store:
         """
         await self._database.open()
 
-    async def unfinished(self, limit: int = 100, *, started: bool = True) -> list[Unfinished]:
+    async def unfinished(self, limit: int = 100, *, entered: bool = True) -> list[Unfinished]:
         """Return executions that began and of whose end there is no word, oldest first.
 
         Those of a process that died, whose effect is unknown; and those that run at this moment.
@@ -64,14 +64,14 @@ class Store:
 
         Args:
             limit: The most to return.
-            started: False for those instead that hold a key and had not come to their handler,
+            entered: False for those instead that hold a key and had not come to their handler,
                 so that nothing has happened.
 
         Raises:
             ValueError: The limit is below 1.
         """
         size = page_size(limit)
-        return await self._database.transact(lambda db: unfinished(db, size, started=started))
+        return await self._database.transact(lambda db: unfinished(db, size, entered=entered))
 
     async def settle(
         self,
@@ -100,7 +100,7 @@ class Store:
         data = freeze({"effect": effect.value, "comment": comment})
 
         def run(db: Db) -> None:
-            self.audit.take_turn(db)
+            self.audit.chain.take_turn(db)
             settled = settle(db, execution_id, effect)
             event = AuditEvent(
                 "capability.settled",
@@ -110,7 +110,7 @@ class Store:
                 capability_id=settled.capability_id,
                 data=data,
             )
-            self.audit.append(db, [event.to_dict()])
+            self.audit.chain.append(db, [event.to_dict()])
 
         await self._database.transact(run)
 

@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 END: Final = "DELETE FROM capgate_executions WHERE execution_id = ?"
 """Strikes out an execution that has ended."""
 
+# One row for each execution: that of its approval, with the key it holds, or that of its key.
 _SPENT: Final = """
-    SELECT e.execution_id, a.capability_id, e.approval_id, NULL, e.since
-    FROM capgate_executions e JOIN capgate_approvals a ON a.id = e.approval_id"""
+    SELECT e.execution_id, a.capability_id, e.approval_id, k.key, e.since
+    FROM capgate_executions e JOIN capgate_approvals a ON a.id = e.approval_id
+    LEFT JOIN capgate_idempotency k
+        ON k.execution_id = e.execution_id AND k.state = 'in-flight'"""
 _HELD: Final = """
     SELECT execution_id, NULL, NULL, key, since
-    FROM capgate_idempotency WHERE state = 'in-flight'"""
-_ENTERED: Final = """
-    AND (started_at IS NOT NULL OR execution_id IN (SELECT execution_id FROM capgate_executions))"""
-_WAITING: Final = """
-    AND started_at IS NULL
-    AND execution_id NOT IN (SELECT execution_id FROM capgate_executions)"""
+    FROM capgate_idempotency WHERE state = 'in-flight'
+        AND execution_id NOT IN (SELECT execution_id FROM capgate_executions)"""
+_ENTERED: Final = " AND started_at IS NOT NULL"
+_WAITING: Final = " AND started_at IS NULL"
 _PAGE: Final = " ORDER BY 5, 1 LIMIT ?"
 # Its own key; and that of the approved call, which waits for the approval that was spent.
 _FREE: Final = """
@@ -65,16 +66,10 @@ class Unfinished:
     since: datetime
 
 
-def unfinished(db: Db, limit: int, *, started: bool) -> list[Unfinished]:
+def unfinished(db: Db, limit: int, *, entered: bool) -> list[Unfinished]:
     """Return the oldest unfinished executions, those that came to their handler or the others."""
-    found: dict[str, Unfinished] = {}
-    both = _SPENT + " UNION ALL " + _HELD + _ENTERED
-    for row in db.execute((both if started else _HELD + _WAITING) + _PAGE, (limit,)).fetchall():
-        one = _unfinished(row)
-        known = found.get(one.execution_id)
-        # One that spent an approval and holds a key of its own stands in both tables.
-        found[one.execution_id] = one if known is None else _joined(known, one)
-    return list(found.values())
+    wanted = _SPENT + " UNION ALL " + _HELD + _ENTERED if entered else _HELD + _WAITING
+    return [_unfinished(row) for row in db.execute(wanted + _PAGE, (limit,)).fetchall()]
 
 
 def check_settling(execution_id: object, outcome: object, by: object, comment: object) -> Effect:
@@ -103,8 +98,8 @@ def settle(db: Db, execution_id: str, effect: Effect) -> Unfinished:
     """
     name = column(execution_id)
     one = _SPENT + " WHERE e.execution_id = ? UNION ALL " + _HELD + " AND execution_id = ?"
-    rows = db.execute(one, (name, name)).fetchall()
-    approval_id = next((row[2] for row in rows if row[2] is not None), None)
+    row = db.execute(one, (name, name)).fetchone()
+    approval_id = None if row is None else row[2]
     # What is struck out decides, not what was read: of two that settle at once, one comes too late.
     struck = db.execute(END, (name,)).rowcount
     if effect is Effect.NONE:
@@ -112,9 +107,9 @@ def settle(db: Db, execution_id: str, effect: Effect) -> Unfinished:
     else:
         outcome = dump(_settled(execution_id, effect).to_dict())
         struck += db.execute(_KEEP, (outcome, name, approval_id)).rowcount
-    if not rows or not struck:
+    if row is None or not struck:
         raise LookupError("no unfinished execution has that id")
-    return _unfinished(rows[0])
+    return _unfinished(row)
 
 
 def _settled(execution_id: str, effect: Effect) -> StoredOutcome:
@@ -125,11 +120,14 @@ def _settled(execution_id: str, effect: Effect) -> StoredOutcome:
 
 def _unfinished(row: tuple[str, str | None, str | None, str | None, int]) -> Unfinished:
     execution_id, capability_id, approval_id, scoped, since = row
-    if scoped is not None:
-        capability, key = _parts(uncolumn(scoped))
-        return Unfinished(uncolumn(execution_id), capability, None, key, moment(since))
-    known, approval = uncolumn(capability_id or ""), uncolumn(approval_id or "")
-    return Unfinished(uncolumn(execution_id), known, approval, None, moment(since))
+    capability, key = (None, None) if scoped is None else _parts(uncolumn(scoped))
+    return Unfinished(
+        uncolumn(execution_id),
+        capability or "" if capability_id is None else uncolumn(capability_id),
+        None if approval_id is None else uncolumn(approval_id),
+        key,
+        moment(since),
+    )
 
 
 def _parts(scoped: str) -> tuple[str, str]:
@@ -139,13 +137,3 @@ def _parts(scoped: str) -> tuple[str, str]:
     except (ValueError, TypeError):
         return "", scoped
     return str(capability), str(key)
-
-
-def _joined(one: Unfinished, other: Unfinished) -> Unfinished:
-    return Unfinished(
-        one.execution_id,
-        one.capability_id or other.capability_id,
-        one.approval_id or other.approval_id,
-        one.idempotency_key or other.idempotency_key,
-        min(one.since, other.since),
-    )

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
-_AT_ONCE: Final = 64
-"""The most jobs that are done together."""
+_GROUP: Final = 64
+"""The most jobs in a group."""
 
 
 class Job(Generic[T]):
     """One piece of work, and what became of it; any task of its event loop can wait for it."""
 
-    __slots__ = ("_done", "_failure", "_lock", "_result", "_taken", "_watch", "together", "work")
+    __slots__ = ("_done", "_failure", "_lock", "_result", "_taken", "_watch", "grouped", "work")
 
-    def __init__(self, work: Callable[..., T], *, together: bool = False) -> None:
+    def __init__(self, work: Callable[..., T], *, grouped: bool = False) -> None:
         self.work: Callable[..., T] = work
-        self.together: bool = together
+        self.grouped: bool = grouped
         self._watch = current_watch()
         self._done = anyio.Event()
         self._lock = threading.Lock()
@@ -69,8 +69,8 @@ class Job(Generic[T]):
             first, self._taken = not self._taken, True
         return first
 
-    def while_waiting(self, act: Callable[[], None]) -> bool:
-        """Do something while nobody has taken it, and tell whether that was so."""
+    def unless_taken(self, act: Callable[[], None]) -> bool:
+        """Do something if nobody has taken it yet, and tell whether that was so."""
         with self._lock:
             if not self._taken:
                 act()
@@ -95,8 +95,8 @@ class Worker:
         name: The threads'.
         close: What each thread does last.
         threads: How many jobs can run at once; with one, they run one after another.
-        together: Does the jobs that may be done together: as many as wait at that moment if there
-            is one thread, one at a time if others could do them meanwhile.
+        run_group: Does the jobs that may be done as a group: as many as wait at that moment if
+            there is one thread, one at a time if others could do them meanwhile.
     """
 
     __slots__ = (
@@ -108,7 +108,7 @@ class Worker:
         "_name",
         "_process",
         "_threads",
-        "_together",
+        "_run_group",
     )
 
     def __init__(
@@ -117,13 +117,13 @@ class Worker:
         close: Callable[[], None],
         *,
         threads: int = 1,
-        together: Callable[[list[Job[Any]]], None] | None = None,
+        run_group: Callable[[list[Job[Any]]], None] | None = None,
     ) -> None:
         """See the class."""
         self._name = name
         self._close = close
         self._most = threads
-        self._together = together
+        self._run_group = run_group
         self._closed = False
         self._begin()
 
@@ -134,13 +134,13 @@ class Worker:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
 
-    def post(self, work: Callable[..., T], *, together: bool = False) -> Job[T]:
+    def post(self, work: Callable[..., T], *, grouped: bool = False) -> Job[T]:
         """Have `work` done in a thread, whether or not anybody waits for it.
 
         Raises:
             RuntimeError: The worker has been closed.
         """
-        job = Job(work, together=together)
+        job = Job(work, grouped=grouped)
         if self._process != os.getpid():
             self._begin()
         with self._lock:
@@ -154,7 +154,7 @@ class Worker:
                 raise
         return job
 
-    async def run(self, work: Callable[..., T], *, together: bool = False) -> T:
+    async def run(self, work: Callable[..., T], *, grouped: bool = False) -> T:
         """Do `work` in a thread and return what it returned.
 
         A task that is cancelled while its job runs does not learn how the job ended.
@@ -163,7 +163,7 @@ class Worker:
             RuntimeError: The worker has been closed.
             BaseException: Whatever `work` raised.
         """
-        job = self.post(work, together=together)
+        job = self.post(work, grouped=grouped)
         try:
             return await job.wait()
         except BaseException:
@@ -188,27 +188,27 @@ class Worker:
         jobs: list[Job[Any] | None] = []
         try:
             while (job := jobs.pop() if jobs else self._jobs.get()) is not None:
-                if job.together and self._together is not None:
-                    jobs = self._do_together([job])
+                if job.grouped and self._run_group is not None:
+                    jobs = self._do_group([job])
                 else:
                     job.run()
                 del job  # what was asked last must not outlive its answer
         finally:
             self._close()
 
-    def _do_together(self, jobs: list[Job[Any]]) -> list[Job[Any] | None]:
-        """Do one job and those that wait behind it; returns the one that is not done together."""
+    def _do_group(self, jobs: list[Job[Any]]) -> list[Job[Any] | None]:
+        """Do one job and those that wait behind it; returns the one that ends the group."""
         rest: list[Job[Any] | None] = []
-        most = _AT_ONCE if self._most == 1 else 1
+        most = _GROUP if self._most == 1 else 1
         with suppress(Empty):
             while not rest and len(jobs) < most:
                 job = self._jobs.get_nowait()
-                if job is not None and job.together:
+                if job is not None and job.grouped:
                     jobs.append(job)
                 else:
                     rest.append(job)
-        if self._together is not None:
-            self._together([job for job in jobs if job.take()])
+        if self._run_group is not None:
+            self._run_group([job for job in jobs if job.take()])
         return rest
 
     async def aclose(self) -> None:
