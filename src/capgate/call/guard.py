@@ -167,6 +167,10 @@ class Watch(ABC):
         token.subscribe(guard, lambda threaded: self.post(fire) if posts(threaded) else fire())
 
     @abstractmethod
+    def runs_here(self) -> bool:
+        """Tell whether the current code is a task of this event loop."""
+
+    @abstractmethod
     def wake_at(self, deadline: float) -> None:
         """Have the loop call `tick` at `deadline`; replaces what was asked before."""
 

@@ -39,7 +39,7 @@ _watch_of_run: Final[anyio.lowlevel.RunVar[Watch]] = anyio.lowlevel.RunVar("capg
 
 
 class _Recent:
-    """The asyncio watch used last: most processes run one loop."""
+    """The watch used last: most processes run one loop."""
 
     watch: Watch | None = None
 
@@ -81,14 +81,16 @@ def current_watch() -> Watch:
     Raises:
         RuntimeError: No supported event loop is running.
     """
+    recent = _Recent.watch
+    if recent is not None and recent.runs_here():
+        return recent
     watch = _watch_of_run.get(None)
     if watch is None:
         loop = running_loop()
         plain = loop is not None and runs_a_task(loop)
         watch = AsyncioWatch(loop) if loop is not None and plain else _trio_watch()
         _watch_of_run.set(watch)
-    if watch.name == "asyncio":
-        _Recent.watch = watch
+    _Recent.watch = watch
     return watch
 
 
