@@ -68,9 +68,11 @@ class Caller:
         """
         if self._live.closing:
             self.check_open()
+        if request is USUAL and type(surface) is str and self._dependencies.factory is None:
+            plan_of, begin = self._plan, self.begin
+            id_, plan = plan_of(capability, surface)
+            return plan.carry(begin(id_, plan, surface, claim, request), end)
         call, plan = self.open(capability, surface, claim, request)
-        if request is USUAL and self._dependencies.factory is None:
-            return plan.carry(call, end)
         return self.carry(call, plan, end)
 
     def open(
@@ -209,6 +211,7 @@ def output_of(call: Call) -> Any:
     Raises:
         CapabilityError: It did not complete.
     """
-    if call.error is None and call.suspended is None:
-        return call.output
-    return outcome_of(call).unwrap()
+    error = call.error
+    if error is not None:
+        raise error
+    return call.output if call.suspended is None else outcome_of(call).unwrap()

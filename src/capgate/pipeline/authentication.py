@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capgate.call import Actor, call_bounded, capture
 from capgate.errors import CapabilityError, ErrorCode, FailureStage, refusal
 from capgate.pipeline.identity import identify
 from capgate.pipeline.stage import CoreStage, CoreStep
+from capgate.pipeline.weaving import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from capgate.call import Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_JUDGED: Final = """\
+if call.identity is None:
+    judging = judge_identity(call)
+    if judging is not None:
+        await judging
+"""
 
 
 class Authentication(CoreStage):
@@ -26,7 +35,9 @@ class Authentication(CoreStage):
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
         """Bind to the capability's access: only a public one takes a missing actor."""
         judge = _Judge(runtime, public=capability.view.access == "public")
-        return CoreStep(judge.run, judge.resume, "an identity is present and well formed")
+        piece = Piece(_JUDGED, {"judge_identity": judge.run})
+        detail = "an identity is present and well formed"
+        return CoreStep(judge.run, judge.resume, detail, piece=piece)
 
 
 class _Judge:

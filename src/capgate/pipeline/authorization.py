@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capgate.capability import AccessRequest
 from capgate.errors import CapabilityError, ErrorCode, FailureStage, refusal
 from capgate.pipeline.stage import CoreRun, CoreStage, CoreStep, Skip
+from capgate.pipeline.weaving import Piece
 from capgate.policies import ask_rule, refused
 
 if TYPE_CHECKING:
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from capgate.capability import AccessRule
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_KNOWN: Final = """\
+if call.actor.kind == "anonymous":
+    refuse_anonymous(call)
+"""
 
 
 class Authorization(CoreStage):
@@ -34,11 +41,12 @@ class Authorization(CoreStage):
             return _same(asking.run, f"{len(rules)} access rule(s), {seconds:g} s each")
         if access == "public":
             return Skip("public, and the engine has no authorizer")
-        return _same(_refuse_anonymous, "any authenticated actor")
+        piece = Piece(_KNOWN, {"refuse_anonymous": _refuse_anonymous})
+        return _same(_refuse_anonymous, "any authenticated actor", piece)
 
 
-def _same(run: CoreRun, detail: str) -> CoreStep:
-    return CoreStep(run, run, detail)
+def _same(run: CoreRun, detail: str, piece: Piece | None = None) -> CoreStep:
+    return CoreStep(run, run, detail, piece=piece)
 
 
 def _refuse_anonymous(call: Call) -> None:

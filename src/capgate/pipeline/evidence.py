@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from capgate.audit import AuditEvent, AuditFailure
 from capgate.call import SystemClock
 from capgate.errors import CapabilityError, ErrorCode
+from capgate.pipeline.weaving import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -26,6 +27,33 @@ Emit: TypeAlias = "Callable[[AuditEvent], Awaitable[None] | None]"
 NO_DATA: Final[Mapping[str, JSON]] = MappingProxyType({})
 FIRST: Final[Mapping[str, JSON]] = MappingProxyType({"attempt": 1})
 """The data of `capability.started`, where no approval came before."""
+_EVENT: Final = """\
+event = new_tuple(
+    AuditEvent,
+    (
+        "{kind}",
+        wall_clock(),
+        call.surface,
+        call.actor.ref,
+        call.execution_id,
+        call.capability_id,
+        call.correlation_id,
+        call.parent_execution_id,
+        call.input_hash,
+        {data},
+    ),
+)
+sink = auditor.sole
+if sink is None:
+    noted = auditor.emit(event)
+else:
+    try:
+        noted = sink(event)
+    except BaseException as error:
+        noted = auditor.failed(error)
+    if noted is not None:
+        noted = auditor.kept(event, noted)
+"""
 _new: Final[Callable[[type[AuditEvent], tuple[object, ...]], AuditEvent]] = vars(tuple)["__new__"]
 
 
@@ -84,6 +112,21 @@ class Evidence:
                 ),
             )
         )
+
+    def piece(self, kind: str, data: str, told: str = "", **names: object) -> Piece:
+        """Return the lines of `note`, leaving `noted`; none while nobody listens.
+
+        Args:
+            kind: The event's type.
+            data: An expression for its data.
+            told: The lines that see to what must be awaited.
+            **names: What the expression's names stand for.
+        """
+        if not self.active:
+            return Piece("", {})
+        names |= {"AuditEvent": AuditEvent, "new_tuple": _new, "auditor": self._auditor}
+        names["wall_clock"] = self._now
+        return Piece(_EVENT.format(kind=kind, data=data) + told, names)
 
     @property
     def immediate(self) -> bool:

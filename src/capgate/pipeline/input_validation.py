@@ -5,13 +5,14 @@ On resume the value is restored from the approved record instead, after the reco
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import check_resumable, intact
 from capgate.capability import ContractViolation, input_hash
 from capgate.errors import CapabilityError, ErrorCode, FailureStage
 from capgate.pipeline.identity import identify
 from capgate.pipeline.stage import CoreStage, CoreStep
+from capgate.pipeline.weaving import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
     from capgate.call import Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_VALIDATED: Final = """\
+refusing = None
+try:
+    call.value = validate_input(call.claimed)
+except ContractViolation as violation:
+    refusing = refuse_input(call, violation)
+if refusing is not None:
+    await refusing
+call.validated = True
+"""
+_HASHED: Final = "call.input_hash = hash_of(call)\n"
 
 
 class InputValidation(CoreStage):
@@ -31,7 +45,12 @@ class InputValidation(CoreStage):
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
         """Bind the contract."""
         validating = _Validating(capability, runtime)
-        return CoreStep(validating.run, validating.restore, "input contract and JSON boundary")
+        return CoreStep(
+            validating.run,
+            validating.restore,
+            "input contract and JSON boundary",
+            piece=validating.piece(),
+        )
 
 
 class _Validating:
@@ -54,6 +73,11 @@ class _Validating:
         if self._runtime.hash_inputs:
             call.input_hash = hash_of(call)
         return None
+
+    def piece(self) -> Piece:
+        hashed = _HASHED if self._runtime.hash_inputs else ""
+        names = {"validate_input": self._validate, "refuse_input": self._refuse, "hash_of": hash_of}
+        return Piece(_VALIDATED + hashed, names | {"ContractViolation": ContractViolation})
 
     async def _refuse(self, call: Call, violation: ContractViolation) -> None:
         """Name the issues, but only to a caller that authentication would let through."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capgate.call import Overrun, Stray, call_bounded
 from capgate.capability import ContractViolation
 from capgate.errors import CapabilityError, ErrorCode, FailureStage
 from capgate.pipeline.stage import CoreStage, CoreStep
+from capgate.pipeline.weaving import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from capgate.call import Argument, Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_CHECKED: Final = """\
+try:
+    call.output = validate_output(call.output)
+except ContractViolation as violation:
+    raise withheld(call) from violation
+"""
 
 
 class OutputValidation(CoreStage):
@@ -27,9 +36,9 @@ class OutputValidation(CoreStage):
         """Bind the contract and the redaction."""
         checking = _Checking(capability, runtime.policy_timeout)
         detail = "output contract and JSON boundary"
-        return CoreStep(
-            checking.run, checking.run, f"{detail}, redacted" if checking.redacts else detail
-        )
+        if checking.redacts:
+            return CoreStep(checking.run, checking.run, f"{detail}, redacted")
+        return CoreStep(checking.run, checking.run, detail, piece=checking.piece())
 
 
 class _Checking:
@@ -40,6 +49,10 @@ class _Checking:
         self._redact: Callable[..., object] | None = None if redact is None else redact.output
         self._validate = capability.definition.contract.validate_output
         self._seconds = seconds
+
+    def piece(self) -> Piece:
+        names: dict[str, object] = {"validate_output": self._validate, "withheld": _withheld}
+        return Piece(_CHECKED, names | {"ContractViolation": ContractViolation})
 
     @property
     def redacts(self) -> bool:

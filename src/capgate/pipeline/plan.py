@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from capgate.call import Interrupted, attach, stopped
 from capgate.errors import JSON, CapabilityError, ErrorCode
@@ -10,6 +10,8 @@ from capgate.pipeline.discovery import Discovery, concealed
 from capgate.pipeline.evidence import NO_DATA, frozen
 from capgate.pipeline.execution import Execution
 from capgate.pipeline.settling import call_back
+from capgate.pipeline.usual_end import usual_end
+from capgate.pipeline.weaving import weave
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -20,9 +22,15 @@ if TYPE_CHECKING:
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
     from capgate.pipeline.stage import Bound
+    from capgate.pipeline.weaving import Carry
 
 
 T = TypeVar("T")
+
+_TOLD: Final = """\
+if noted is not None:
+    await watch.shielded(noted)
+"""
 
 
 class Line(NamedTuple):
@@ -42,14 +50,13 @@ class Plan:
         "_ending",
         "_fresh",
         "_note",
-        "_refuse",
         "_requested",
         "_resumed",
         "_runtime",
-        "_straight",
         "_telling",
         "_unprepared",
         "capability",
+        "carry",
         "described",
         "form",
         "refuses",
@@ -57,6 +64,7 @@ class Plan:
     )
 
     capability: Enrolled | None
+    carry: Carry
     described: tuple[Mapping[str, JSON], ...]
     form: InputForm | None
     refuses: bool
@@ -78,7 +86,7 @@ class Plan:
         self._resumed = tuple(line.resumed for line in before if line.resumed is not None)
         self._after = tuple(line.fresh for line in behind if line.fresh is not None)
         every = self._fresh + self._after
-        self._straight = tuple(step for step in every if not step.seldom)
+        straight = [step for step in every if not step.seldom]
         # The step in whose name a call is refused that has no dependencies.
         judges = (step for step in self._fresh if step.stage == Discovery.name)
         self._unprepared = next(judges, self._fresh[-1])
@@ -88,7 +96,6 @@ class Plan:
         self._runtime = runtime
         self._ending = ending
         self._conclude = ending.conclude
-        self._refuse = ending.refuse
         self._telling = runtime.evidence.active
         self._note = runtime.evidence.note
         self.view = view = None if capability is None else capability.view
@@ -97,51 +104,15 @@ class Plan:
         self._requested = (
             NO_DATA if view is None else frozen(side_effect=view.side_effect, risk=view.risk)
         )
-
-    async def carry(self, call: Call, end: Callable[[Call], T]) -> T:
-        """Run a call with nothing unusual about it to its one end.
-
-        Returns:
-            What `end` makes of the record, which holds an output, an error or an approval.
-
-        Raises:
-            BaseException: Only a native cancellation or an exit of the process, after the event;
-                and what `end` raises.
-        """
-        attach(call)
-        live = self._runtime.live
-        live.add(call)
-        step: Bound | None = None
-        refused: CapabilityError | None = None
-        try:
-            try:
-                if self._telling:
-                    note = self._note
-                    noted = note("capability.requested", call, self._requested)
-                    if noted is not None:
-                        await call.watch.shielded(noted)
-                for step in self._straight:
-                    run = step.run
-                    answer = run(call)
-                    if answer is not None:
-                        if isinstance(answer, CapabilityError):
-                            refused = answer
-                            break
-                        await answer
-            except BaseException as raised:  # judged by the ending, which nothing gets around
-                call.raised, call.step = raised, step
-            conclude = self._conclude
-            concluding = conclude(call) if refused is None else self._refuse(call, refused)
-            if concluding is not None:
-                await concluding
-        finally:
-            live.discard(call)
-        return end(call)
+        start = runtime.evidence.piece(
+            "capability.requested", "requested", _TOLD, requested=self._requested
+        )
+        self.carry = weave(start, straight, usual_end(ending, runtime.evidence), runtime.live)
 
     async def carry_guarded(self, call: Call, end: Callable[[Call], T]) -> T:
         """Run any other call: one with limits of its own, resumed, nested, or with deps to make.
 
-        Returns and raises as `carry`.
+        Returns and raises as `Carry` says.
         """
         attach(call)
         live = self._runtime.live

@@ -21,6 +21,7 @@ from capgate.policies.request import AWAITED, Phase, PolicyRequest
 if TYPE_CHECKING:
     from capgate.call import Call, Clock
     from capgate.capability import CapabilityView, Policy
+    from capgate.policies.request import Prompt
 
 Record = Mapping[str, JSON]
 
@@ -56,17 +57,19 @@ class PolicyBatch:
     __slots__ = (
         "_clock",
         "_functions",
-        "_numbered",
         "_phase",
         "_records",
-        "_seconds",
         "clear",
         "names",
+        "numbered",
         "prompt",
+        "seconds",
     )
 
     clear: Ruling
     names: tuple[str, ...]
+    numbered: Prompt
+    seconds: float
 
     def __init__(
         self, policies: Sequence[Policy], phase: Phase, *, seconds: float, clock: Clock
@@ -76,13 +79,13 @@ class PolicyBatch:
             (each.name, each.evaluate) for each in policies if each.evaluate is not None
         )
         self._phase: Phase = phase
-        self._seconds = seconds
+        self.seconds = seconds
         self._clock = clock
         self.names = tuple(name for name, _ in self._functions)
         functions = [evaluate for _, evaluate in self._functions]
-        self._numbered = tuple(enumerate(functions))
+        self.numbered = tuple(enumerate(functions))
         # What a discovery walk asks in passing, as far as one can see that it answers at once.
-        self.prompt = AWAITED if any(map(_looks_async, functions)) else self._numbered
+        self.prompt = AWAITED if any(map(_looks_async, functions)) else self.numbered
         self._records = tuple(
             {verdict: _record(name, verdict, phase) for verdict in Verdict} for name in self.names
         )
@@ -100,19 +103,30 @@ class PolicyBatch:
         """
         request: PolicyRequest[object] = PolicyRequest(call, self._phase, self._clock, view)
         now = call.watch.now
-        deadline = now() + self._seconds
-        for done, evaluate in self._numbered:
+        deadline = now() + self.seconds
+        for done, evaluate in self.numbered:
             try:
                 answer = evaluate(request)
             except BaseException as error:
                 answer = contained(error)
             if answer is not ALLOW or now() > deadline:
-                asking = Asking(self._functions, request, deadline, now)
-                pending = asking.go_on(done, answer)
-                if pending is None:
-                    return self._ruling(asking)
-                return self._later(asking, pending, call)
+                return self.rule_on(call, request, done, answer, deadline)
         return self.clear
+
+    def rule_on(
+        self,
+        call: Call,
+        request: PolicyRequest[object],
+        done: int,
+        answer: object,
+        deadline: float,
+    ) -> Ruling | Awaitable[Ruling]:
+        """Ask on where the first `done` policies allowed and the next one gave `answer`."""
+        asking = Asking(self._functions, request, deadline, call.watch.now)
+        pending = asking.go_on(done, answer)
+        if pending is None:
+            return self._ruling(asking)
+        return self._later(asking, pending, call)
 
     def go_on(
         self, request: PolicyRequest[object], done: int, answer: object, now: Callable[[], float]
@@ -123,7 +137,7 @@ class PolicyBatch:
             None when an answer has to be awaited: it is dropped, and this batch never again
             counts as prompt.
         """
-        asking = Asking(self._functions, request, now() + self._seconds, now)
+        asking = Asking(self._functions, request, now() + self.seconds, now)
         pending = asking.go_on(done, answer)
         if pending is None:
             return self._ruling(asking)
