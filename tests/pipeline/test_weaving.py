@@ -245,6 +245,8 @@ async def test_woven_or_step_by_step_a_call_ends_the_same(world, name):
 async def test_plans_of_one_kind_share_their_code(world):
     """A text is compiled once: two capabilities of one shape run the same code."""
     made = world().add("a").add("b").add("c", access="public")
+    for id_ in "abc":
+        await made.call(id=id_)
     a, b, c = (made.engine._caller._plan(id_, "direct")[1] for id_ in "abc")
     assert a.carry is not b.carry
     assert a.carry.__code__ is b.carry.__code__ is not c.carry.__code__
@@ -274,6 +276,6 @@ def test_pieces_agree_on_what_their_names_stand_for(world):
     _, plan = made.engine._caller._plan("act", "direct")
     known = {}
     for step in plan._fresh + plan._after:
-        for name, value in step.piece.names.items() if step.piece else ():
+        for name, value in step.piece().names.items() if step.piece else ():
             assert known.setdefault(name, value) == value
     assert {"validate_input", "handler", "validate_output"} <= known.keys()

@@ -46,8 +46,7 @@ class Approval(CoreStage):
         asking = _Asking(Gate(capability, runtime), static)
         if static:
             return CoreStep(asking.run, None, "its own rule")
-        piece = Piece(_IF_ASKED, {"ask_approval": asking.run})
-        return CoreStep(asking.run, None, "if a policy asks", piece=piece)
+        return CoreStep(asking.run, None, "if a policy asks", piece=asking.piece)
 
 
 class _Asking:
@@ -62,3 +61,6 @@ class _Asking:
             return None
         asked = tuple(requirement_of(decision) for decision in call.requirements)
         return self._gate.ask(call, (*self._static, *asked))
+
+    def piece(self) -> Piece:
+        return Piece(_IF_ASKED, {"ask_approval": self.run})

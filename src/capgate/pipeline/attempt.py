@@ -6,7 +6,6 @@ The order of judgement is the table at the top of `capgate.call.scope`.
 from __future__ import annotations
 
 from math import inf
-from textwrap import indent
 from typing import TYPE_CHECKING, Any, Final
 
 from capgate.call import (
@@ -22,7 +21,7 @@ from capgate.call import (
 from capgate.errors import CapabilityError, Effect, ErrorCode, is_exit, normalize
 from capgate.pipeline.evidence import FIRST, frozen
 from capgate.pipeline.threads import in_thread
-from capgate.pipeline.weaving import Piece
+from capgate.pipeline.weaving import Piece, filled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -45,11 +44,13 @@ try:
     try:
         if enclosed or task is None or task.cancelling() or call.guard is not None:
             pass_gate(call)
-{started}        keywords = bind_input(call.value)
+        {started}
+        keywords = bind_input(call.value)
         watch.arm(call, timeout)
         call.running = True
         call.attempts = 1
-{given}        call.entered = True
+        {given}
+        call.entered = True
         call.output = await handler(**keywords)
         call.returned = True
     except BaseException as error:  # judged below, after the scope is left
@@ -167,8 +168,7 @@ class Attempt:
         if self._context is not None:
             names |= {"context": self._context, "make_context": self._make_context}
             given = "keywords[context] = make_context(call)\n"
-        started, given = indent(told.text, " " * 8), indent(given, " " * 8)
-        return Piece(_ONCE.format(started=started, given=given), names)
+        return Piece(filled(_ONCE, started=told.text, given=given), names)
 
     async def _told(self, call: Call, started: Awaitable[None]) -> None:
         """Wait until it is told that the handler starts, then look again whether it may."""

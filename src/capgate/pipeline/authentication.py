@@ -35,9 +35,8 @@ class Authentication(CoreStage):
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
         """Bind to the capability's access: only a public one takes a missing actor."""
         judge = _Judge(runtime, public=capability.view.access == "public")
-        piece = Piece(_JUDGED, {"judge_identity": judge.run})
         detail = "an identity is present and well formed"
-        return CoreStep(judge.run, judge.resume, detail, piece=piece)
+        return CoreStep(judge.run, judge.resume, detail, piece=judge.piece)
 
 
 class _Judge:
@@ -55,6 +54,9 @@ class _Judge:
             return self._after(pending, call)
         self._judge(call)
         return None
+
+    def piece(self) -> Piece:
+        return Piece(_JUDGED, {"judge_identity": self.run})
 
     async def _after(self, pending: Awaitable[None], call: Call) -> None:
         await pending

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -126,7 +127,7 @@ class Evidence:
             return Piece("", {})
         names |= {"AuditEvent": AuditEvent, "new_tuple": _new, "auditor": self._auditor}
         names["wall_clock"] = self._now
-        return Piece(_EVENT.format(kind=kind, data=data) + told, names)
+        return Piece(_event(kind, data, told), names)
 
     @property
     def immediate(self) -> bool:
@@ -163,6 +164,11 @@ class Evidence:
         """Record one event with the sinks that need no await: the coroutine is being closed."""
         if self.active:
             self.note(kind, call, data, emit=self._auditor.emit_sync)
+
+
+@cache
+def _event(kind: str, data: str, told: str) -> str:
+    return _EVENT.format(kind=kind, data=data) + told
 
 
 def frozen(**data: JSON) -> Mapping[str, JSON]:

@@ -7,7 +7,6 @@ the handler is not reached after that, the grant is given back.
 
 from __future__ import annotations
 
-from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import covers
@@ -20,7 +19,7 @@ from capgate.pipeline.policy import take_ruling
 from capgate.pipeline.retrying import Retrying
 from capgate.pipeline.slots import Places, Slots
 from capgate.pipeline.stage import CoreStage, CoreStep
-from capgate.pipeline.weaving import Piece
+from capgate.pipeline.weaving import Piece, filled
 from capgate.policies import PolicyBatch, Ruling, in_phase
 
 if TYPE_CHECKING:
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
 
 _STRAIGHT: Final = """\
 if call.approval is None:
-{once}else:
+    {once}
+else:
     await execute(call)
 """
 
@@ -47,9 +47,8 @@ class Execution(CoreStage):
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
         """Bind the handler, its limits, timeout and retries."""
         executing = _Executing(capability, runtime)
-        return CoreStep(
-            executing.open, executing.run, executing.describe(), piece=executing.piece()
-        )
+        detail = executing.describe()
+        return CoreStep(executing.open, executing.run, detail, piece=executing.piece)
 
 
 class _Executing:
@@ -81,8 +80,7 @@ class _Executing:
         once = self.attempt.piece() if self._plain else None
         if once is None:
             return None
-        text = _STRAIGHT.format(once=indent(once.text, " " * 4))
-        return Piece(text, {**once.names, "execute": self.run})
+        return Piece(filled(_STRAIGHT, once=once.text), {**once.names, "execute": self.run})
 
     def describe(self) -> str:
         parts = [f"timeout {self.attempt.timeout:g} s an attempt"]

@@ -49,7 +49,7 @@ class InputValidation(CoreStage):
             validating.run,
             validating.restore,
             "input contract and JSON boundary",
-            piece=validating.piece(),
+            piece=validating.piece,
         )
 
 

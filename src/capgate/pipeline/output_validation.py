@@ -38,7 +38,7 @@ class OutputValidation(CoreStage):
         detail = "output contract and JSON boundary"
         if checking.redacts:
             return CoreStep(checking.run, checking.run, f"{detail}, redacted")
-        return CoreStep(checking.run, checking.run, detail, piece=checking.piece())
+        return CoreStep(checking.run, checking.run, detail, piece=checking.piece)
 
 
 class _Checking:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from capgate.call import Interrupted, attach, stopped
 from capgate.errors import JSON, CapabilityError, ErrorCode
@@ -14,7 +14,7 @@ from capgate.pipeline.usual_end import usual_end
 from capgate.pipeline.weaving import weave
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
     from capgate.call import Call, CallGuard, InputForm
     from capgate.capability import CapabilityView
@@ -53,6 +53,7 @@ class Plan:
         "_requested",
         "_resumed",
         "_runtime",
+        "_straight",
         "_telling",
         "_unprepared",
         "capability",
@@ -86,7 +87,7 @@ class Plan:
         self._resumed = tuple(line.resumed for line in before if line.resumed is not None)
         self._after = tuple(line.fresh for line in behind if line.fresh is not None)
         every = self._fresh + self._after
-        straight = [step for step in every if not step.seldom]
+        self._straight = tuple(step for step in every if not step.seldom)
         # The step in whose name a call is refused that has no dependencies.
         judges = (step for step in self._fresh if step.stage == Discovery.name)
         self._unprepared = next(judges, self._fresh[-1])
@@ -104,10 +105,15 @@ class Plan:
         self._requested = (
             NO_DATA if view is None else frozen(side_effect=view.side_effect, risk=view.risk)
         )
-        start = runtime.evidence.piece(
-            "capability.requested", "requested", _TOLD, requested=self._requested
-        )
-        self.carry = weave(start, straight, usual_end(ending, runtime.evidence), runtime.live)
+        self.carry = self._weave
+
+    def _weave(self, call: Call, end: Callable[[Call], T], /) -> Coroutine[Any, Any, T]:
+        """Carry the first usual call, and from now on all: by the woven function."""
+        evidence = self._runtime.evidence
+        start = evidence.piece("capability.requested", "asked", _TOLD, asked=self._requested)
+        ending = usual_end(self._ending, evidence)
+        self.carry = weave(start, self._straight, ending, self._runtime.live)
+        return self.carry(call, end)
 
     async def carry_guarded(self, call: Call, end: Callable[[Call], T]) -> T:
         """Run any other call: one with limits of its own, resumed, nested, or with deps to make.

@@ -67,7 +67,7 @@ class Policy(CoreStage):
             detail = "no policy; idempotency key if one is given"
             return CoreStep(ruling.claim, None, detail, seldom=True)
         detail = f"policies: {', '.join(batch.names)}; idempotency key"
-        return CoreStep(ruling.run, None, detail, piece=ruling.piece())
+        return CoreStep(ruling.run, None, detail, piece=ruling.piece)
 
 
 class _Ruling:

@@ -74,7 +74,7 @@ class CoreStep(NamedTuple):
     """A default stage's step: it may write the record.
 
     `resumed` is what runs on resume: None for nothing. `seldom` says that `run` has nothing to do
-    for a call that claims no more than an input, an actor and deps; `piece` is what it does for
+    for a call that claims no more than an input, an actor and deps; `piece` gives what it does for
     such a call, as source.
     """
 
@@ -82,7 +82,7 @@ class CoreStep(NamedTuple):
     resumed: CoreRun | None
     detail: str = ""
     seldom: bool = False
-    piece: Piece | None = None
+    piece: Callable[[], Piece | None] | None = None
 
 
 class CoreStage(Stage):
@@ -106,4 +106,4 @@ class Bound:
     run: CoreRun
     core: bool
     seldom: bool = False
-    piece: Piece | None = None
+    piece: Callable[[], Piece | None] | None = None

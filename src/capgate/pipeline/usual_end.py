@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from textwrap import indent
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from capgate.pipeline.weaving import Piece
+from capgate.pipeline.weaving import Piece, filled
 
 if TYPE_CHECKING:
     from capgate.pipeline.ending import Ending
@@ -18,37 +17,38 @@ if refused is not None:
 elif call.raised is not None or call.overrun:
     concluding = conclude(call)
 else:
-{well}if concluding is not None:
+    {well}
+if concluding is not None:
     await concluding
 """
 _STRICTLY: Final = """\
-    concluding = conclude(call)
+concluding = conclude(call)
 """
 _UNHEARD: Final = """\
-    call.effect = done
-    concluding = None if call.settling is None else finish(call, None)
+call.effect = done
+concluding = None if call.settling is None else finish(call, None)
 """
-_TOLD: Final = """\
-    call.effect = done
-{told}    concluding = None
-    if noted is not None or call.settling is not None:
-        concluding = finish(call, noted)
-"""
-# As `completed_data` gives it where no handler outlasted its grace.
-_COMPLETED: Final = """\
-frozen(
+# The data is what `completed_data` gives where no handler outlasted its grace.
+_HEARD: Final = """\
+call.effect = done
+completed = frozen(
     {
         "attempts": call.attempts,
         "late": call.late,
         "policy_decisions": call.decisions,
         "duration_ms": (now() - call.started_at) * 1000.0,
     }
-)"""
+)
+{told}
+concluding = None
+if noted is not None or call.settling is not None:
+    concluding = finish(call, noted)
+"""
 
 
 def usual_end(ending: Ending, evidence: Evidence) -> Piece:
     """Return the lines that do what `conclude` and `refuse` do for a usual call."""
-    told = evidence.piece("capability.completed", indent(_COMPLETED, " " * 8).lstrip())
+    told = evidence.piece("capability.completed", "completed")
     names = {
         **told.names,
         "turn_away": ending.turn_away,
@@ -60,5 +60,5 @@ def usual_end(ending: Ending, evidence: Evidence) -> Piece:
     if evidence.strict:
         well = _STRICTLY
     else:
-        well = _TOLD.format(told=indent(told.text, " " * 4)) if told.text else _UNHEARD
-    return Piece(_ENDED.format(well=well), names)
+        well = filled(_HEARD, told=told.text) if told.text else _UNHEARD
+    return Piece(filled(_ENDED, well=well), names)

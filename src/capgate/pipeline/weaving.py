@@ -1,4 +1,4 @@
-"""Weaving: the usual plan of one capability as one function, written when it is bound.
+"""Weaving: the usual plan of one capability as one function, written at its first call.
 
 A call with nothing unusual about it would spend a third of its time on the way from one small
 function to the next. So each core step may say what it does as a few lines of source, a `Piece`;
@@ -12,6 +12,7 @@ names they bring; `refused = …` and `break` end the call with a refusal.
 from __future__ import annotations
 
 import linecache
+import re
 from functools import cache
 from itertools import count
 from textwrap import indent
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FRAME: Final = """\
-def bind({names}):
+def bind(
+    {names}
+):
     async def carry(call, end):
         attach(call)
         watch, task = call.watch, call.task
@@ -40,21 +43,19 @@ def bind({names}):
         try:
             try:
                 while True:  # left by the first refusal, or at the end
-{steps}
+                    {steps}
                     break
             except BaseException as broken:  # judged by the ending, which nothing gets around
                 call.raised, call.step = broken, step
-{ending}
+            {ending}
         finally:
             live.discard(call)
         return end(call)
     return carry
 """
 
-_STEP: Final = "step = step_{place}\n"
-
 _CALLED: Final = """\
-answer = run_{place}(call)
+answer = {run}(call)
 if answer is not None:
     if isinstance(answer, CapabilityError):
         refused = answer
@@ -63,6 +64,9 @@ if answer is not None:
 """
 
 _numbers: Final = count(1)
+
+
+_BLOCK: Final = re.compile(r"^( *)\{(\w+)\}\n", re.MULTILINE)
 
 
 class Piece(NamedTuple):
@@ -84,31 +88,41 @@ class Carry(Protocol):
         ...
 
 
+@cache
+def filled(form: str, **blocks: str) -> str:
+    """Return `form` with the lines of a block, indented alike, for each line `{name}`."""
+    return _BLOCK.sub(lambda found: indent(blocks[found[2]], found[1]), form)
+
+
 def weave(start: Piece, steps: Sequence[Bound], ending: Piece, live: set[Call]) -> Carry:
     """Return the function that runs `steps` between the two, compiled once for each text."""
-    names = {"attach": attach, "live": live, **start.names, **ending.names}
-    text = start.text
+    names: dict[str, object] = {"attach": attach, "live": live, "CapabilityError": CapabilityError}
+    names |= start.names
+    texts: list[str | None] = []
     for place, step in enumerate(steps):
         names[f"step_{place}"] = step
-        text += _STEP.format(place=place)
-        if step.piece is None:
-            names |= {f"run_{place}": step.run, "CapabilityError": CapabilityError}
-            text += _CALLED.format(place=place)
-        else:
-            names.update(step.piece.names)
-            text += step.piece.text
-    source = _FRAME.format(
-        names=", ".join(names), steps=indent(text, " " * 20), ending=indent(ending.text, " " * 12)
-    )
-    return cast("Carry", _compiled(source)(*names.values()))
+        piece = None if step.piece is None else step.piece()
+        names |= {f"run_{place}": step.run} if piece is None else piece.names
+        texts.append(None if piece is None else piece.text)
+    names |= ending.names
+    bind = _bind_of(tuple(names), start.text, tuple(texts), ending.text)
+    return cast("Carry", bind(*names.values()))
 
 
-@cache  # there are as many texts as there are kinds of plans
-def _compiled(source: str) -> Callable[..., object]:
-    """Return the `bind` of a source; what goes wrong in it shows its lines in a traceback."""
-    name = f"<capgate plan {next(_numbers)}>"
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    module = compile(source, name, "exec", dont_inherit=True)
+@cache  # there are as many as there are kinds of plans
+def _bind_of(
+    names: tuple[str, ...], start: str, texts: tuple[str | None, ...], ending: str
+) -> Callable[..., object]:
+    """Return the `bind` of joined texts; what goes wrong in it shows its lines in a traceback."""
+    body = start
+    for place, text in enumerate(texts):
+        called = _CALLED.format(run=f"run_{place}")
+        body += f"step = step_{place}\n" + (called if text is None else text)
+    brought = "".join(f"{name},\n" for name in names)
+    source = filled(_FRAME, names=brought, steps=body, ending=ending)
+    filename = f"<capgate plan {next(_numbers)}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    module = compile(source, filename, "exec", dont_inherit=True)
     bind, carry = _inner(module), _inner(_inner(module))
     # What a line assigns to is a variable of the call, and would hide what was brought.
     hidden = set(bind.co_varnames).intersection(carry.co_varnames)
