@@ -32,8 +32,12 @@ from capgate.call.scope import (
 )
 from capgate.call.token import CancelToken
 from capgate.call.view import Invocation
+from capgate.call.woven import ARM, ATTACH, ATTACH_NAMES, DISARM
 
 __all__ = [
+    "ARM",
+    "ATTACH",
+    "ATTACH_NAMES",
     # Who and what
     "Actor",
     "ActorKind",
@@ -50,6 +54,7 @@ __all__ = [
     "Clock",
     "Completed",
     "Context",
+    "DISARM",
     "Duration",
     "Failed",
     "Follower",

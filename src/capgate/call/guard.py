@@ -108,24 +108,26 @@ class Watch(ABC):
     """The scope around one that has been entered, None if there is none; anything if unknown."""
 
     thread: int
+    lanes: dict[float, dict[Guard, None]]
+    due: float
 
     def __init__(self) -> None:
         """Start with nothing to watch."""
-        self._lanes: dict[float, dict[Guard, None]] = {}
-        self._due = math.inf
+        self.lanes = {}
+        self.due = math.inf
         self.thread = threading.get_ident()
 
     def arm(self, guard: Guard, seconds: float) -> None:
         """Let `guard` fire `seconds` from now."""
         now = self.now
         guard.deadline = deadline = now() + seconds
-        lane = self._lanes.get(seconds)
+        lane = self.lanes.get(seconds)
         if lane is None:
-            lane = self._lanes[seconds] = {}
+            lane = self.lanes[seconds] = {}
         lane[guard] = None
         guard.lane = lane
-        if deadline < self._due:
-            self._due = deadline
+        if deadline < self.due:
+            self.due = deadline
             self.wake_at(deadline)
 
     def disarm(self, guard: Guard) -> None:
@@ -138,13 +140,13 @@ class Watch(ABC):
     def tick(self) -> None:
         """Fire what is due and set the timer for the next; called by the loop."""
         now = self.now()
-        self._due = nearest = math.inf
-        for seconds, lane in list(self._lanes.items()):
+        self.due = nearest = math.inf
+        for seconds, lane in list(self.lanes.items()):
             nearest = min(nearest, self._expire(lane, now))
             if not lane:
-                self._lanes.pop(seconds, None)
-        if nearest < self._due:
-            self._due = nearest
+                self.lanes.pop(seconds, None)
+        if nearest < self.due:
+            self.due = nearest
             self.wake_at(nearest)
 
     def _expire(self, lane: dict[Guard, None], now: float) -> float:

@@ -38,14 +38,14 @@ T = TypeVar("T")
 _watch_of_run: Final[anyio.lowlevel.RunVar[Watch]] = anyio.lowlevel.RunVar("capgate_watch")
 
 
-class _Recent:
+class Recent:
     """The watch used last: most processes run one loop."""
 
     watch: Watch | None = None
 
 
 def _forget_recent() -> None:
-    _Recent.watch = None
+    Recent.watch = None
 
 
 # A child process may be forked inside a running loop, which it does not run itself.
@@ -60,7 +60,7 @@ def attach(call: Call) -> None:
     """
     # A thread runs one loop at a time: if this is its thread and it runs a task, it is the one.
     # Asking asyncio for the running loop costs a system call.
-    watch, task = _Recent.watch, None
+    watch, task = Recent.watch, None
     if watch is not None and watch.thread == get_ident():
         current_task = watch.task
         task = current_task()
@@ -81,7 +81,7 @@ def current_watch() -> Watch:
     Raises:
         RuntimeError: No supported event loop is running.
     """
-    recent = _Recent.watch
+    recent = Recent.watch
     if recent is not None and recent.runs_here():
         return recent
     watch = _watch_of_run.get(None)
@@ -90,7 +90,7 @@ def current_watch() -> Watch:
         plain = loop is not None and runs_a_task(loop)
         watch = AsyncioWatch(loop) if loop is not None and plain else _trio_watch()
         _watch_of_run.set(watch)
-    _Recent.watch = watch
+    Recent.watch = watch
     return watch
 
 

@@ -9,6 +9,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from capgate.call import (
+    ARM,
+    DISARM,
     Cause,
     Context,
     Guard,
@@ -46,7 +48,7 @@ try:
             pass_gate(call)
         {started}
         keywords = bind_input(call.value)
-        watch.arm(call, timeout)
+        {arm}
         call.running = True
         call.attempts = 1
         {given}
@@ -55,7 +57,7 @@ try:
         call.returned = True
     except BaseException as error:  # judged below, after the scope is left
         caught = error
-    watch.disarm(call)
+    {disarm}
     call.running = False
 except BaseException as error:
     if not scope.__exit__(type(error), error, error.__traceback__):
@@ -160,7 +162,7 @@ class Attempt:
             "pass_gate": pass_gate,
             "told": self._told,
             "bind_input": self._bind,
-            "timeout": self.timeout,
+            "seconds": self.timeout,
             "handler": self._handler,
             "judge": self._judge,
         }
@@ -168,7 +170,8 @@ class Attempt:
         if self._context is not None:
             names |= {"context": self._context, "make_context": self._make_context}
             given = "keywords[context] = make_context(call)\n"
-        return Piece(filled(_ONCE, started=told.text, given=given), names)
+        blocks = {"started": told.text, "given": given, "arm": ARM, "disarm": DISARM}
+        return Piece(filled(_ONCE, **blocks), names)
 
     async def _told(self, call: Call, started: Awaitable[None]) -> None:
         """Wait until it is told that the handler starts, then look again whether it may."""

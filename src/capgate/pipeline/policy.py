@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _ASKED: Final = """\
 request = PolicyRequest(call, "invocation", engine_clock, view)
-last = now() + seconds
+last = now() + patience
 for place, evaluate in policies:
     try:
         answer = evaluate(request)
@@ -90,7 +90,7 @@ class _Ruling:
             "contained": contained,
             "engine_clock": self._runtime.clock,
             "view": self._view,
-            "seconds": self._batch.seconds,
+            "patience": self._batch.seconds,
             "policies": self._batch.numbered,
             "rule_on": self._batch.rule_on,
             "heed": self._heed,

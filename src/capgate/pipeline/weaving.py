@@ -19,7 +19,7 @@ from textwrap import indent
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 
-from capgate.call import attach
+from capgate.call import ATTACH, ATTACH_NAMES
 from capgate.errors import CapabilityError
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ def bind(
     {names}
 ):
     async def carry(call, end):
-        attach(call)
-        watch, task = call.watch, call.task
-        now = watch.now
+        {attach}
         live.add(call)
         step = refused = None
         try:
@@ -96,7 +94,7 @@ def filled(form: str, **blocks: str) -> str:
 
 def weave(start: Piece, steps: Sequence[Bound], ending: Piece, live: set[Call]) -> Carry:
     """Return the function that runs `steps` between the two, compiled once for each text."""
-    names: dict[str, object] = {"attach": attach, "live": live, "CapabilityError": CapabilityError}
+    names: dict[str, object] = {"live": live, "CapabilityError": CapabilityError, **ATTACH_NAMES}
     names |= start.names
     texts: list[str | None] = []
     for place, step in enumerate(steps):
@@ -119,7 +117,7 @@ def _bind_of(
         called = _CALLED.format(run=f"run_{place}")
         body += f"step = step_{place}\n" + (called if text is None else text)
     brought = "".join(f"{name},\n" for name in names)
-    source = filled(_FRAME, names=brought, steps=body, ending=ending)
+    source = filled(_FRAME, names=brought, attach=ATTACH, steps=body, ending=ending)
     filename = f"<capgate plan {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     module = compile(source, filename, "exec", dont_inherit=True)
