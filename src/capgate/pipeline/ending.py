@@ -221,7 +221,9 @@ class Ending:
 
     def turn_away(self, call: Call, error: CapabilityError) -> Awaitable[None] | None:
         """Do what `refuse` does, for what a gate of a usual call returned: nothing has run yet."""
-        call.error = seal(error, call.execution_id, Effect.NONE)
+        if error.execution_id is None:
+            seal(error, call.execution_id, Effect.NONE)
+        call.error = error
         noted = None
         if self._evidence.active:
             tell = self._tell

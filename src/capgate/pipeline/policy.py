@@ -167,6 +167,11 @@ def _refusal(call: Call, ruling: Ruling) -> CapabilityError:
     if ruling.verdict is Verdict.DENY and decision is not None:
         call.denial = "policy-denied"
         call.deny_reason = decision.reason
-        return refusal(ErrorCode.POLICY_DENIED, message=decision.message, reason=decision.reason)
+        return refusal(
+            ErrorCode.POLICY_DENIED,
+            message=decision.message,
+            reason=decision.reason,
+            execution_id=call.execution_id,
+        )
     call.denial = "policy-failed"
     return refusal(ErrorCode.POLICY_FAILED, ruling.first_broken())

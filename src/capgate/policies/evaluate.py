@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Record = Mapping[str, JSON]
 
-_ORDER: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _ALLOWED, _BROKEN, _UNASKED = Verdict.ALLOW, Verdict.ERROR, Verdict.NOT_EVALUATED
 _ASKED: Final = Verdict.REQUIRE_APPROVAL
 _DENIED: Final = Verdict.DENY
@@ -87,9 +86,9 @@ class PolicyBatch:
         # What a discovery walk asks in passing, as far as one can see that it answers at once.
         self.prompt = AWAITED if any(map(_looks_async, functions)) else self.numbered
         self._records = tuple(
-            {verdict: _record(name, verdict, phase) for verdict in Verdict} for name in self.names
+            tuple(_record(name, verdict, phase) for verdict in Verdict) for name in self.names
         )
-        allowed = tuple(records[Verdict.ALLOW] for records in self._records)
+        allowed = tuple(records[_ALLOWED.rank] for records in self._records)
         self.clear = Ruling(Verdict.ALLOW, ALLOW, allowed)
 
     def __bool__(self) -> bool:
@@ -151,21 +150,19 @@ class PolicyBatch:
 
     def _ruling(self, asking: Asking) -> Ruling:
         """Combine the answers: the strictest verdict, and the record of every one."""
-        answers = asking.answers
+        answers, known = asking.answers, self._records
         strictest: Verdict = _ALLOWED
         decision: Decision | None = ALLOW
-        records: list[Record] = []
-        for known, answer in zip(self._records, answers, strict=False):
-            if answer is ALLOW:
-                records.append(known[_ALLOWED])
-                continue
+        # Those that simply allowed came first, and are most of them.
+        records = [*self.clear.records[: asking.allowed]]
+        for answer in answers[asking.allowed :]:
             verdict = _BROKEN if answer is None else answer.verdict
-            if _ORDER[verdict] < _ORDER[strictest]:
+            if verdict.rank < strictest.rank:
                 strictest, decision = verdict, answer
-            record = known[verdict]
+            record = known[len(records)][verdict.rank]
             records.append(record if answer is None else _detailed(record, answer))
-        if len(answers) < len(self._records):
-            records += [known[_UNASKED] for known in self._records[len(answers) :]]
+        if len(answers) < len(known):
+            records += [unasked[_UNASKED.rank] for unasked in known[len(answers) :]]
         asked = asking.requirements() if strictest is _ASKED else ()
         return Ruling(strictest, decision, tuple(records), asked, asking.broken)
 
