@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import traceback
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -104,6 +105,14 @@ async def outlasts(n: int = 1) -> int:
     return n
 
 
+async def passes(given: Any) -> Any:
+    return given
+
+
+async def slips(n: int = 1) -> Any:
+    return object()
+
+
 def blocks(n: int = 1) -> int:
     return n
 
@@ -148,6 +157,10 @@ SITUATIONS = {
     "redacted": ({}, returns, {"redact": Redact(output=lambda n: 0)}, {}),
     "tried again": ({}, fails, {"retry": Retry(attempts=2), "idempotent": True}, {}),
     "one at a time": ({}, returns, {"max_concurrency": 1}, {}),
+    "a contract that takes a second look": ({}, passes, {}, {"input": {"given": [{"a": 1}]}}),
+    "an input without a form": ({}, passes, {}, {"input": {"given": object()}}),
+    "an output without a form": ({}, slips, {}, {}),
+    "no input at all": ({}, returns, {}, {"input": None}),
     "a wrong input": ({}, returns, {}, {"input": {"n": "x"}}),
     "a wrong input from nobody": ({}, returns, {}, {"input": {"n": "x"}, "actor": None}),
     "nobody": ({}, returns, {}, {"actor": None}),
@@ -278,4 +291,4 @@ def test_pieces_agree_on_what_their_names_stand_for(world):
     for step in plan._fresh + plan._after:
         for name, value in step.piece().names.items() if step.piece else ():
             assert known.setdefault(name, value) == value
-    assert {"validate_input", "handler", "validate_output"} <= known.keys()
+    assert {"judge_input", "handler", "judge_output"} <= known.keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from capgate.call import Overrun, Stray, call_bounded
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from capgate.call import Argument, Call
+    from capgate.capability import Refuse
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
 
@@ -23,6 +25,17 @@ try:
     call.output = validate_output(call.output)
 except ContractViolation as violation:
     raise withheld(call) from violation
+"""
+# What `validate_output` does where one look is enough.
+_IN_PLACE: Final = """\
+raw = call.output
+withholding = None
+try:
+    call.output = judge_output(raw if type(raw) in honest_output else admit_output(raw))
+except Exception as error:
+    withholding = withhold_raw(call, error)
+if withholding is not None:
+    raise withholding
 """
 
 
@@ -42,17 +55,24 @@ class OutputValidation(CoreStage):
 
 
 class _Checking:
-    __slots__ = ("_redact", "_seconds", "_validate")
+    __slots__ = ("_judging", "_redact", "_seconds", "_validate")
 
     def __init__(self, capability: Enrolled, seconds: float) -> None:
         redact = capability.definition.redact
         self._redact: Callable[..., object] | None = None if redact is None else redact.output
         self._validate = capability.definition.contract.validate_output
+        self._judging = capability.definition.contract.judge_output
         self._seconds = seconds
 
     def piece(self) -> Piece:
-        names: dict[str, object] = {"validate_output": self._validate, "withheld": _withheld}
-        return Piece(_CHECKED, names | {"ContractViolation": ContractViolation})
+        judging = self._judging
+        if judging is None:
+            names: dict[str, object] = {"validate_output": self._validate, "withheld": _withheld}
+            return Piece(_CHECKED, names | {"ContractViolation": ContractViolation})
+        withhold = partial(_withhold_raw, judging.refuse)
+        names = {"judge_output": judging.run, "withhold_raw": withhold}
+        names |= {"honest_output": judging.honest, "admit_output": judging.admit}
+        return Piece(_IN_PLACE, names)
 
     @property
     def redacts(self) -> bool:
@@ -75,6 +95,15 @@ class _Checking:
             call.output = self._validate(shown)
         except (Overrun, Stray, Exception) as error:
             raise _withheld(call) from error
+
+
+def _withhold_raw(refuse: Refuse, call: Call, error: Exception) -> CapabilityError:
+    try:
+        refuse(call.output, error)
+    except ContractViolation as violation:
+        withheld = _withheld(call)
+        withheld.__cause__ = withheld.__context__ = violation
+        return withheld
 
 
 def _withheld(call: Call) -> CapabilityError:

@@ -11,6 +11,7 @@ names they bring; `refused = …` and `break` end the call with a refusal.
 
 from __future__ import annotations
 
+import builtins
 import linecache
 import re
 from functools import cache
@@ -126,7 +127,7 @@ def _bind_of(
     hidden = set(bind.co_varnames).intersection(carry.co_varnames)
     if hidden:
         raise LookupError(f"a piece assigns to a name that was brought: {sorted(hidden)}")
-    return FunctionType(bind, {"__name__": __name__})
+    return FunctionType(bind, {"__name__": __name__, "__builtins__": builtins})
 
 
 def _inner(code: CodeType) -> CodeType:
