@@ -8,11 +8,12 @@ Nothing here decides an outcome: `scope.py` does, from what is recorded here.
 from __future__ import annotations
 
 import math
+import os
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -198,3 +199,21 @@ class Watch(ABC):
     @abstractmethod
     def native(self, task: Any, baseline: int) -> bool:
         """Tell whether the task, or a scope around it, has been cancelled from outside."""
+
+
+class _Recent:
+    __slots__ = ("watch",)
+
+    watch: Watch | None
+
+    def __init__(self) -> None:
+        self.watch = None
+
+    def forget(self) -> None:
+        self.watch = None
+
+
+RECENT: Final = _Recent()
+"""The watch used last: most processes run one loop."""
+# A child process may be forked inside a running loop, which it does not run itself.
+os.register_at_fork(after_in_child=RECENT.forget)

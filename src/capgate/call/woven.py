@@ -10,7 +10,8 @@ from threading import get_ident
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from capgate.call.scope import Recent, attach
+from capgate.call.guard import RECENT
+from capgate.call.scope import attach
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,7 @@ else:
         call.baseline = watch.baseline(task)
 """
 ATTACH_NAMES: Final[Mapping[str, object]] = MappingProxyType(
-    {"recent": Recent, "get_ident": get_ident, "attach": attach}
+    {"recent": RECENT, "get_ident": get_ident, "attach": attach}
 )
 # Takes `seconds`.
 ARM: Final = """\
