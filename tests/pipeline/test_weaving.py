@@ -13,6 +13,7 @@ import pytest
 from capgate import (
     Actor,
     ApprovalRule,
+    CapabilityError,
     Context,
     Pipeline,
     Redact,
@@ -25,8 +26,7 @@ from capgate import (
     require_approval,
 )
 from capgate.audit import AuditConfig, MemoryAudit
-from capgate.call import USUAL
-from capgate.engine.calling import outcome_of
+from capgate.call import USUAL, outcome_of
 from capgate.pipeline.weaving import Piece, weave
 
 DANA = Actor("u_dana")
@@ -253,6 +253,23 @@ async def test_woven_or_step_by_step_a_call_ends_the_same(world, name):
     woven = await ended(world, situation, woven=True)
     assert woven == await ended(world, situation, woven=False)
     assert len(woven[0]) == 2
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+async def test_what_invoke_gives_is_what_the_outcome_holds(world, name):
+    """`invoke` returns the output of the same outcome, or raises its error."""
+    settings, handler, fields, claim = SITUATIONS[name]
+    made, _ = built(world, settings, handler, fields)
+    given = claim.get("id", "act"), claim.get("input")
+    actor = claim.get("actor", DANA)
+    outcome = await made.engine.attempt(*given, actor=actor)
+    try:
+        output, code = await made.engine.invoke(*given, actor=actor), None
+    except CapabilityError as error:
+        output, code = None, error.code
+    assert output == getattr(outcome, "output", None)
+    asked = "APPROVAL_REQUIRED" if outcome.status == "approval-required" else None
+    assert code == (asked or getattr(getattr(outcome, "error", None), "code", None))
 
 
 async def test_plans_of_one_kind_share_their_code(world):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from capgate.call.actor import Actor, ActorKind, capture
 from capgate.call.clock import Clock, Duration, SystemClock, to_seconds
 from capgate.call.context import Context
+from capgate.call.ends import outcome_of, output_of
 from capgate.call.guard import Cause, Guard, Scope, Watch
 from capgate.call.invocation import NO_ARGUMENTS, Call, CallGuard, InputForm, Settle
 from capgate.call.limits import Limits
@@ -88,6 +89,8 @@ __all__ = [
     "is_awaitable",
     "is_closing",
     "log",
+    "outcome_of",
+    "output_of",
     "pause",
     "resume_native",
     "sole_leaf",

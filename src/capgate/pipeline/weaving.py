@@ -20,7 +20,7 @@ from textwrap import indent
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 
-from capgate.call import ATTACH, ATTACH_NAMES
+from capgate.call import ATTACH, ATTACH_NAMES, output_of
 from capgate.errors import CapabilityError
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ def bind(
             {ending}
         finally:
             live.discard(call)
+        if end is output_of:
+            if call.error is not None:
+                raise call.error  # here it passes one frame less
+            if call.suspended is None:
+                return call.output
         return end(call)
     return carry
 """
@@ -96,6 +101,7 @@ def filled(form: str, **blocks: str) -> str:
 def weave(start: Piece, steps: Sequence[Bound], ending: Piece, live: set[Call]) -> Carry:
     """Return the function that runs `steps` between the two, compiled once for each text."""
     names: dict[str, object] = {"live": live, "CapabilityError": CapabilityError, **ATTACH_NAMES}
+    names["output_of"] = output_of
     names |= start.names
     texts: list[str | None] = []
     for place, step in enumerate(steps):
