@@ -36,7 +36,8 @@ _TYPES: Final[tuple[tuple[type, ...], ...]] = (
 _read_mro: Final = vars(type)["__mro__"].__get__
 _read_vars: Final = vars(type)["__dict__"].__get__
 _read_record: Final = vars(CapabilityError)["_record"].__get__
-_record_of_own: Final = attrgetter("_record")
+facts_of: Final[Callable[[CapabilityError], Record]] = attrgetter("_record")
+"""Every field at once, of an error that capgate made."""
 _write_record: Final = vars(CapabilityError)["_record"].__set__
 _new: Final[Callable[[type[Record], tuple[object, ...]], Record]] = vars(tuple)["__new__"]
 _new_error: Final = Exception.__new__
@@ -122,7 +123,7 @@ def seal(error: CapabilityError, execution_id: str, effect: Effect) -> Capabilit
 
     The one change in place: a refusal is on the hot path. What others may hold is stamped.
     """
-    r: Record = _record_of_own(error)
+    r: Record = facts_of(error)
     _write_record(error, _new(Record, r[:6] + (effect, execution_id) + r[8:]))  # noqa: RUF005  on the path of every refusal
     return error
 

@@ -23,6 +23,7 @@ from capgate.errors import (
     Effect,
     ErrorCode,
     class_failure,
+    facts_of,
     is_exit,
     is_own,
     seal,
@@ -221,14 +222,14 @@ class Ending:
 
     def turn_away(self, call: Call, error: CapabilityError) -> Awaitable[None] | None:
         """Do what `refuse` does, for what a gate of a usual call returned: nothing has run yet."""
-        if error.execution_id is None:
+        facts = facts_of(error)
+        if facts.execution_id is None:
             seal(error, call.execution_id, Effect.NONE)
         call.error = error
         noted = None
         if self._evidence.active:
-            tell = self._tell
-            noted = tell("capability.denied", call, denied_data(call, error))
-        if not error.exposed:
+            noted = self._tell("capability.denied", call, denied_data(call, facts))
+        if not facts.exposed:
             self._runtime.report(error)
         return None if noted is None and call.settling is None else self.finish(call, noted)
 
@@ -253,7 +254,7 @@ class Ending:
         if error.code in _STOPPED:
             return tell("capability.cancelled", call, cancelled_data(call, native=native))
         if call.denial is not None and not call.entered:
-            return tell("capability.denied", call, denied_data(call, error))
+            return tell("capability.denied", call, denied_data(call, facts_of(error)))
         return tell("capability.failed", call, failed_data(call, error))
 
     async def _exit(self, call: Call, raised: BaseException) -> None:

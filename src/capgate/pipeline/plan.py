@@ -46,10 +46,8 @@ class Plan:
 
     __slots__ = (
         "_after",
-        "_conclude",
         "_ending",
         "_fresh",
-        "_note",
         "_requested",
         "_resumed",
         "_runtime",
@@ -96,9 +94,7 @@ class Plan:
         self.refuses = refuses
         self._runtime = runtime
         self._ending = ending
-        self._conclude = ending.conclude
         self._telling = runtime.evidence.active
-        self._note = runtime.evidence.note
         self.view = view = None if capability is None else capability.view
         form = None if capability is None else capability.definition.contract
         self.form = cast("InputForm | None", form)
@@ -126,13 +122,14 @@ class Plan:
         try:
             try:
                 if self._telling:
-                    noted = self._note("capability.requested", call, self._claim(call))
+                    note = self._runtime.evidence.note
+                    noted = note("capability.requested", call, self._claim(call))
                     if noted is not None:
                         await call.watch.shielded(noted)
                 await self._run_guarded(call)
             except BaseException as raised:  # judged by the ending
                 call.raised = raised
-            concluding = self._conclude(call)
+            concluding = self._ending.conclude(call)
             if concluding is not None:
                 await concluding
         finally:
