@@ -68,6 +68,7 @@ class PolicyBatch:
     clear: Ruling
     names: tuple[str, ...]
     numbered: Prompt
+    prompt: Prompt
     seconds: float
 
     def __init__(
