@@ -198,7 +198,7 @@ class World:
         await anyio.wait_all_tasks_blocked()
         tasks = [f"{task.name} {task.coro!r}" for task in anyio.get_running_tasks()]
         assert not any("TrioWatch.after" in task or "shielded" in task for task in tasks), tasks
-        assert not any(current_watch()._lanes.values())
+        assert not any(current_watch().lanes.values())
         assert self.token._listeners == {}
         assert len(self.engine._live) == 0
         if "limits" in self.features:

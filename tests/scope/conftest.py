@@ -148,7 +148,7 @@ async def make_rig():
     yield make
     after = await _tasks()
     assert {id_: name for id_, name in after.items() if id_ not in before} == {}
-    assert not any(current_watch()._lanes.values())
+    assert not any(current_watch().lanes.values())
     for rig in rigs:
         assert len(rig.engine._live) == 0
         assert rig.engine._runtime.threads.used == 0

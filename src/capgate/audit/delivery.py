@@ -53,9 +53,10 @@ class Auditor:
         clock: Monotonic seconds, for the rate limit of failure reports.
     """
 
-    __slots__ = ("_direct", "_lanes", "_later", "_running", "active", "strict", "timeout")
+    __slots__ = ("_direct", "_lanes", "_later", "_running", "active", "sole", "strict", "timeout")
 
     active: bool
+    sole: AuditSink | None
     strict: bool
     timeout: float
 
@@ -72,7 +73,7 @@ class Auditor:
         lane = partial(Lane, reporter=reporter, timeout=timeout, size=queue_size)
         self._lanes = tuple(lane(sink, f"{name_of(sink)}[{i}]") for i, sink in enumerate(sinks))
         self._later = tuple(each for each in self._lanes if looks_async(each.sink))
-        self._direct = _sync_of(self._lanes, self._later)
+        self._sort()
         self._running = False
         self.active = bool(self._lanes)
         self.strict = strict
@@ -187,7 +188,30 @@ class Auditor:
         """Treat a sink as async from now on: it returned an awaitable."""
         if lane not in self._later:
             self._later = (*self._later, lane)
+        self._sort()
+
+    def _sort(self) -> None:
+        """Tell the sinks that are called in place from the others."""
         self._direct = _sync_of(self._lanes, self._later)
+        # An event may be handed to it by the caller of `emit`, which then spares a loop.
+        self.sole = self._direct[0][1] if len(self._lanes) == len(self._direct) == 1 else None
+
+    def failed(self, raised: BaseException) -> None:
+        """Take up what `sole` raised.
+
+        Raises:
+            BaseException: It must leave the process.
+        """
+        if not self._lanes[0].contains(raised):
+            raise raised
+
+    def kept(self, event: AuditEvent, returned: object) -> Awaitable[None] | None:
+        """Take up what `sole` returned, which should have been None; awaitable as `emit`."""
+        lane = self._lanes[0]
+        if lane.keep(event, returned) != "later":
+            return None
+        self._learn(lane)
+        return self._emit_later(event)
 
     def _emit_later(self, event: AuditEvent, kept_by: object = None) -> Awaitable[None] | None:
         later = [lane for lane in self._later if lane.sink is not kept_by]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from capgate.call.actor import Actor, ActorKind, capture
 from capgate.call.clock import Clock, Duration, SystemClock, to_seconds
 from capgate.call.context import Context
+from capgate.call.ends import outcome_of, output_of
 from capgate.call.guard import Cause, Guard, Scope, Watch
 from capgate.call.invocation import NO_ARGUMENTS, Call, CallGuard, InputForm, Settle
 from capgate.call.limits import Limits
@@ -32,8 +33,12 @@ from capgate.call.scope import (
 )
 from capgate.call.token import CancelToken
 from capgate.call.view import Invocation
+from capgate.call.woven import ARM, ATTACH, ATTACH_NAMES, DISARM
 
 __all__ = [
+    "ARM",
+    "ATTACH",
+    "ATTACH_NAMES",
     # Who and what
     "Actor",
     "ActorKind",
@@ -50,6 +55,7 @@ __all__ = [
     "Clock",
     "Completed",
     "Context",
+    "DISARM",
     "Duration",
     "Failed",
     "Follower",
@@ -83,6 +89,8 @@ __all__ = [
     "is_awaitable",
     "is_closing",
     "log",
+    "outcome_of",
+    "output_of",
     "pause",
     "resume_native",
     "sole_leaf",

@@ -8,11 +8,12 @@ Nothing here decides an outcome: `scope.py` does, from what is recorded here.
 from __future__ import annotations
 
 import math
+import os
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -108,24 +109,26 @@ class Watch(ABC):
     """The scope around one that has been entered, None if there is none; anything if unknown."""
 
     thread: int
+    lanes: dict[float, dict[Guard, None]]
+    due: float
 
     def __init__(self) -> None:
         """Start with nothing to watch."""
-        self._lanes: dict[float, dict[Guard, None]] = {}
-        self._due = math.inf
+        self.lanes = {}
+        self.due = math.inf
         self.thread = threading.get_ident()
 
     def arm(self, guard: Guard, seconds: float) -> None:
         """Let `guard` fire `seconds` from now."""
         now = self.now
         guard.deadline = deadline = now() + seconds
-        lane = self._lanes.get(seconds)
+        lane = self.lanes.get(seconds)
         if lane is None:
-            lane = self._lanes[seconds] = {}
+            lane = self.lanes[seconds] = {}
         lane[guard] = None
         guard.lane = lane
-        if deadline < self._due:
-            self._due = deadline
+        if deadline < self.due:
+            self.due = deadline
             self.wake_at(deadline)
 
     def disarm(self, guard: Guard) -> None:
@@ -138,13 +141,13 @@ class Watch(ABC):
     def tick(self) -> None:
         """Fire what is due and set the timer for the next; called by the loop."""
         now = self.now()
-        self._due = nearest = math.inf
-        for seconds, lane in list(self._lanes.items()):
+        self.due = nearest = math.inf
+        for seconds, lane in list(self.lanes.items()):
             nearest = min(nearest, self._expire(lane, now))
             if not lane:
-                self._lanes.pop(seconds, None)
-        if nearest < self._due:
-            self._due = nearest
+                self.lanes.pop(seconds, None)
+        if nearest < self.due:
+            self.due = nearest
             self.wake_at(nearest)
 
     def _expire(self, lane: dict[Guard, None], now: float) -> float:
@@ -165,6 +168,10 @@ class Watch(ABC):
             return any(threaded) or threading.get_ident() != self.thread
 
         token.subscribe(guard, lambda threaded: self.post(fire) if posts(threaded) else fire())
+
+    @abstractmethod
+    def runs_here(self) -> bool:
+        """Tell whether the current code is a task of this event loop."""
 
     @abstractmethod
     def wake_at(self, deadline: float) -> None:
@@ -192,3 +199,21 @@ class Watch(ABC):
     @abstractmethod
     def native(self, task: Any, baseline: int) -> bool:
         """Tell whether the task, or a scope around it, has been cancelled from outside."""
+
+
+class _Recent:
+    __slots__ = ("watch",)
+
+    watch: Watch | None
+
+    def __init__(self) -> None:
+        self.watch = None
+
+    def forget(self) -> None:
+        self.watch = None
+
+
+RECENT: Final = _Recent()
+"""The watch used last: most processes run one loop."""
+# A child process may be forked inside a running loop, which it does not run itself.
+os.register_at_fork(after_in_child=RECENT.forget)

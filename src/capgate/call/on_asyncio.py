@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 import time
 from contextvars import Context as EmptyContext
 from functools import partial
@@ -39,6 +40,10 @@ class AsyncioWatch(Watch):
         back_end = anyio.lowlevel.current_token().backend_class
         self.parent: Callable[[Scope], object] = _parent_in(self.new_scope())
         self._effective_deadline = back_end.current_effective_deadline
+
+    def runs_here(self) -> bool:
+        """Tell whether the current code is a task of this loop."""
+        return self.thread == threading.get_ident() and self.task() is not None
 
     def wake_at(self, deadline: float) -> None:
         """Have the loop call `tick` at `deadline`."""

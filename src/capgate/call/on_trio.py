@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from contextvars import Context as EmptyContext
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,17 @@ class TrioWatch(Watch):
         self.new_scope: Callable[[], Scope] = trio.CancelScope
         # Asking trio for the deadline is as fast as asking for a scope's parent would be.
         self.parent: Callable[[Scope], object] = id
+
+    def runs_here(self) -> bool:
+        """Tell whether the current code is a task of this run."""
+        if self.thread != threading.get_ident():
+            return False
+        try:
+            # Where trio is a guest, the host's own code has a token, but no task.
+            trio.lowlevel.current_task()
+            return trio.lowlevel.current_trio_token() is self._token
+        except RuntimeError:
+            return False
 
     def wake_at(self, deadline: float) -> None:
         """Have the watchdog task call `tick` at `deadline`."""

@@ -17,7 +17,6 @@ that scope, the scope is left clean, and the outcome is judged from what was rec
 from __future__ import annotations
 
 import dis
-import os
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from threading import get_ident
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from capgate.call.guard import Cause, Guard, Watch
+from capgate.call.guard import RECENT, Cause, Guard, Watch
 from capgate.call.on_asyncio import AsyncioWatch, running_loop, runs_a_task
 from capgate.errors import is_exit, members_of
 
@@ -38,20 +37,6 @@ T = TypeVar("T")
 _watch_of_run: Final[anyio.lowlevel.RunVar[Watch]] = anyio.lowlevel.RunVar("capgate_watch")
 
 
-class _Recent:
-    """The asyncio watch used last: most processes run one loop."""
-
-    watch: Watch | None = None
-
-
-def _forget_recent() -> None:
-    _Recent.watch = None
-
-
-# A child process may be forked inside a running loop, which it does not run itself.
-os.register_at_fork(after_in_child=_forget_recent)
-
-
 def attach(call: Call) -> None:
     """Tie a record to the task that carries it, from now on.
 
@@ -60,7 +45,7 @@ def attach(call: Call) -> None:
     """
     # A thread runs one loop at a time: if this is its thread and it runs a task, it is the one.
     # Asking asyncio for the running loop costs a system call.
-    watch, task = _Recent.watch, None
+    watch, task = RECENT.watch, None
     if watch is not None and watch.thread == get_ident():
         current_task = watch.task
         task = current_task()
@@ -81,14 +66,16 @@ def current_watch() -> Watch:
     Raises:
         RuntimeError: No supported event loop is running.
     """
+    recent = RECENT.watch
+    if recent is not None and recent.runs_here():
+        return recent
     watch = _watch_of_run.get(None)
     if watch is None:
         loop = running_loop()
         plain = loop is not None and runs_a_task(loop)
         watch = AsyncioWatch(loop) if loop is not None and plain else _trio_watch()
         _watch_of_run.set(watch)
-    if watch.name == "asyncio":
-        _Recent.watch = watch
+    RECENT.watch = watch
     return watch
 
 

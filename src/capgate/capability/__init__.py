@@ -29,10 +29,12 @@ from capgate.capability.frozen import FrozenDict, FrozenList, freeze, thaw
 from capgate.capability.json_boundary import NotJson, capture, snapshot
 from capgate.capability.library import Library, declare
 from capgate.capability.policy import Policy
+from capgate.capability.shape import Refuse
 from capgate.capability.signature import Handler
 from capgate.capability.violation import ContractIssue, ContractViolation
 
 __all__ = [
+    "Refuse",
     # Declaring
     "Library",
     "Capability",

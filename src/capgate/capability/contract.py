@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from capgate.call import Argument
-    from capgate.capability.shape import Shape
+    from capgate.capability.shape import Judging, Shape
     from capgate.errors import JSON
 
 
@@ -59,6 +59,8 @@ class Contract:
         "dump_output",
         "flat",
         "input_schema",
+        "judge_input",
+        "judge_output",
         "max_depth",
         "output_schema",
         "prove_input",
@@ -73,6 +75,8 @@ class Contract:
     max_depth: int
     validate_input: Callable[[object], Argument]
     validate_output: Callable[[object], Argument]
+    judge_input: Judging | None
+    judge_output: Judging | None
     dump_input: Callable[[Argument], JSON]
     dump_output: Callable[[Argument], JSON]
     restore_input: Callable[[JSON], Argument]
@@ -105,6 +109,8 @@ class Contract:
         self.flat = input_.flat
         self.max_depth = input_.max_depth
         self.validate_input = input_.validate
+        self.judge_input = input_.judging
+        self.judge_output = output.judging
         self.dump_input = input_.dump
         self.restore_input = input_.restore
         self.prove_input = input_.prove

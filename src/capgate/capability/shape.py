@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Never, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from capgate.call import Argument
     from capgate.errors import JSON
+
+
+Refuse: TypeAlias = "Callable[[object, Exception], Never]"
+
+
+class Judging(NamedTuple):
+    """How `validate` judges where one look is enough, for those who do it in place.
+
+    Args:
+        run: Judges a raw value.
+        honest: The exact types whose values `run` may be given as they are.
+        admit: Prepares any other.
+        refuse: Raises the violation that a raw value's exception amounts to, from that exception.
+    """
+
+    run: Callable[[object], Argument]
+    honest: frozenset[type]
+    admit: Callable[[object], object]
+    refuse: Refuse
 
 
 class Shape(NamedTuple):
@@ -23,6 +42,7 @@ class Shape(NamedTuple):
         dump: Gives a validated value's JSON form.
         restore: Gives the value whose dump is this JSON, validators not applied again.
         prove: Dumps, once it is certain that restoring gives back this very value.
+        judging: What `validate` does, None where that takes more than one look.
     """
 
     schema: Mapping[str, JSON]
@@ -33,3 +53,4 @@ class Shape(NamedTuple):
     dump: Callable[[Argument], JSON]
     restore: Callable[[JSON], Argument]
     prove: Callable[[Argument], JSON]
+    judging: Judging | None = None

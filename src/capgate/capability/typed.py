@@ -6,7 +6,7 @@ looked at again, and how it is copied. Documents of JSON Schema are next door.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Never, cast
 
 from pydantic_core import SchemaError, SchemaSerializer, SchemaValidator
 
@@ -18,7 +18,7 @@ from capgate.capability.hardening import Hardened, harden
 from capgate.capability.issues import violation_of
 from capgate.capability.json_boundary import IMMUTABLE, NotJson, capture, snapshot
 from capgate.capability.restoring import Restorer
-from capgate.capability.shape import Shape
+from capgate.capability.shape import Judging, Shape
 from capgate.capability.violation import ContractViolation, violation
 
 if TYPE_CHECKING:
@@ -52,15 +52,17 @@ def typed_shape(
     typed = _Typed(harden(core, max_depth, keep_excluded=whole), max_depth, whole=whole)
     flat = _is_flat(core)
     honest = _HONEST_OUTPUT if not whole else _HONEST_FLAT_INPUT if flat else _HONEST_INPUT
+    judging = Judging(typed.run, honest, admit or check_honest, typed.refuse)
     return Shape(
         schema=schema,
         flat=flat,
         max_depth=max_depth,
-        validate=typed.validator(admit or check_honest, honest),
+        validate=typed.validator(judging),
         copy=_copier(core, flat=flat),
         dump=typed.dump,
         restore=typed.restore,
         prove=typed.prove,
+        judging=judging if typed.closed else None,
     )
 
 
@@ -68,7 +70,7 @@ class _Typed:
     """The prepared parts of one shape."""
 
     def __init__(self, hardened: Hardened, max_depth: int, *, whole: bool) -> None:
-        self._run, serializer = _build(hardened)
+        self.run, serializer = _build(hardened)
         self._serialize = serializer.to_python
         self._max_depth = max_depth
         self._whole = whole
@@ -76,9 +78,9 @@ class _Typed:
         self._transforms = hardened.transforms and not whole
         # A closed schema promises by itself all that JSON needs; then no value is looked at twice.
         looked_at = hardened.opaque or hardened.shared or self._transforms
-        self._closed = not looked_at and hardened.depth <= max_depth
+        self.closed = not looked_at and hardened.depth <= max_depth
         self._labels = (hardened.limits, hardened.tags)
-        self._restorer = Restorer(hardened.schema, self._run, self.dump, max_depth)
+        self._restorer = Restorer(hardened.schema, self.run, self.dump, max_depth)
 
     def dump(self, value: Argument) -> JSON:
         """Return the JSON form of a validated value.
@@ -90,7 +92,7 @@ class _Typed:
             written = self._serialize(
                 value, mode="json", by_alias=True, round_trip=self._whole, warnings=False
             )
-            return written if self._closed else capture(written, self._max_depth)
+            return written if self.closed else capture(written, self._max_depth)
         except NotJson as error:
             raise self._violation(error, None) from error
         except Exception as error:
@@ -117,20 +119,19 @@ class _Typed:
     def _violation(self, error: BaseException, raw: object) -> ContractViolation:
         return violation_of(error, raw, *self._labels)
 
-    def validator(self, admit: Admit, honest: frozenset[type]) -> Callable[[object], Argument]:
-        """Return the function that judges: with a second look only where it is needed.
+    def refuse(self, raw: object, error: Exception) -> Never:
+        """Raise what `error` amounts to, which judging `raw` has raised."""
+        raise self._violation(error, raw) from error
 
-        Args:
-            admit: Prepares a raw value.
-            honest: The exact types whose values need no preparing.
-        """
-        run = self._run
+    def validator(self, judging: Judging) -> Callable[[object], Argument]:
+        """Return the function that judges: with a second look only where it is needed."""
+        run, honest, admit, refuse = judging
 
         def validate(raw: object) -> Argument:
             try:
                 return run(raw if type(raw) in honest else admit(raw))
             except Exception as error:
-                raise self._violation(error, raw) from error
+                refuse(raw, error)
 
         def validate_and_look(raw: object) -> Argument:
             value = validate(raw)
@@ -139,7 +140,7 @@ class _Typed:
                 value = self._as_returned(raw, value, written)
             return self._isolated(value)
 
-        return validate if self._closed else validate_and_look
+        return validate if self.closed else validate_and_look
 
     def _isolated(self, value: Argument) -> Argument:
         """Return the value, copied where an author's function may have kept part of it."""

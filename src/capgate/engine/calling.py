@@ -7,33 +7,26 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from capgate.call import (
     USUAL,
     Actor,
-    ApprovalRequired,
     Call,
     CallGuard,
-    Cancelled,
     CancelToken,
-    Completed,
-    Failed,
     attach,
     log,
     to_seconds,
 )
 from capgate.engine.texts import plain
-from capgate.errors import ErrorCode
 from capgate.pipeline import capture_claimed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from capgate.call import Claim, Outcome, Request
+    from capgate.call import Claim, Request
     from capgate.engine.dependencies import Dependencies
     from capgate.engine.drain import Live
     from capgate.engine.registry import Registry
     from capgate.pipeline import Plan, Runtime
 
 T = TypeVar("T")
-
-_STOPPED = frozenset({ErrorCode.TIMEOUT, ErrorCode.CANCELLED})
 
 
 class Caller:
@@ -68,9 +61,11 @@ class Caller:
         """
         if self._live.closing:
             self.check_open()
+        if request is USUAL and type(surface) is str and self._dependencies.factory is None:
+            plan_of, begin = self._plan, self.begin
+            id_, plan = plan_of(capability, surface)
+            return plan.carry(begin(id_, plan, surface, claim, request), end)
         call, plan = self.open(capability, surface, claim, request)
-        if request is USUAL and self._dependencies.factory is None:
-            return plan.carry(call, end)
         return self.carry(call, plan, end)
 
     def open(
@@ -187,28 +182,3 @@ def _text(name: str, value: object) -> str | None:
     if text is None or not text.strip():
         raise TypeError(f"{name} must be a str that is not blank")
     return text
-
-
-def outcome_of(call: Call) -> Outcome[Any]:
-    """Return the one outcome of a call that has ended."""
-    error = call.error
-    if error is not None:
-        kind = Cancelled if error.code in _STOPPED else Failed
-        return kind(error.execution_id or call.execution_id, error, call.effect)
-    if call.suspended is not None:
-        return ApprovalRequired(call.execution_id, call.suspended.copy())
-    first_id = call.execution_id if call.replay is None else call.replay.execution_id
-    return Completed(
-        first_id, call.output, call.effect, call.attempts, late=call.late, replayed=call.replayed
-    )
-
-
-def output_of(call: Call) -> Any:
-    """Return the output of a call that has ended.
-
-    Raises:
-        CapabilityError: It did not complete.
-    """
-    if call.error is None and call.suspended is None:
-        return call.output
-    return outcome_of(call).unwrap()

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from typing_extensions import ParamSpec, TypeVar, Unpack
 
-from capgate.call import USUAL, Request
-from capgate.engine.calling import outcome_of, output_of
+from capgate.call import USUAL, Request, outcome_of, output_of
 from capgate.engine.describing import explanation
 from capgate.errors import CapabilityError, ErrorCode
 from capgate.pipeline import authenticated

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from capgate.call import Actor, Call, Claim, Request, capture
-from capgate.engine.calling import check, outcome_of
+from capgate.call import Actor, Call, Claim, Request, capture, outcome_of
+from capgate.engine.calling import check
 from capgate.engine.texts import plain
 from capgate.errors import CapabilityError, ErrorCode, refusal
 from capgate.pipeline import Approval, plan_refusal

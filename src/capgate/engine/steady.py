@@ -67,7 +67,7 @@ def random_ids(prefix: str) -> Callable[[], str]:
     also across a fork.
     """
     pool: list[str] = []
-    take, width = pool.pop, 2 * _BYTES
+    take = pool.pop
     # A child process must not hand out what its parent has too.
     os.register_at_fork(after_in_child=pool.clear)
 
@@ -76,8 +76,8 @@ def random_ids(prefix: str) -> Callable[[], str]:
             try:
                 return take()
             except IndexError:
-                fresh = os.urandom(_BYTES * _BATCH).hex()
-                pool.extend(prefix + fresh[at : at + width] for at in range(0, len(fresh), width))
+                fresh = os.urandom(_BYTES * _BATCH).hex(" ", _BYTES)
+                pool.extend((prefix + fresh.replace(" ", f" {prefix}")).split(" "))
 
     return make
 

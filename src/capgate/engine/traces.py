@@ -9,7 +9,8 @@ from typing import Final, cast
 from capgate.capability import ContractViolation
 from capgate.errors import contained
 
-_OWN: Final = str(Path(__file__).parent.parent)
+# Its files, and the plans that it writes.
+_OWN: Final = (str(Path(__file__).parent.parent), "<capgate plan")
 
 
 def traceback_text(raised: BaseException) -> str:

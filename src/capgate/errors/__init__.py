@@ -27,11 +27,11 @@ from capgate.errors.configuration import (
     is_composition_error,
 )
 from capgate.errors.declared import DomainError, Forbidden, Unauthenticated
-from capgate.errors.error import CapabilityError
+from capgate.errors.error import CapabilityError, Record
 from capgate.errors.foreign import JSON, contained, is_exit, members_of
 from capgate.errors.normalize import class_failure, normalize
 from capgate.errors.public import public_error
-from capgate.errors.reading import is_own, refusal, seal, stamp
+from capgate.errors.reading import facts_of, is_own, refusal, seal, stamp
 
 __all__ = [
     # The table
@@ -66,7 +66,9 @@ __all__ = [
     "contained",
     "is_exit",
     "members_of",
+    "facts_of",
     "is_own",
+    "Record",
     "refusal",
     "seal",
     "stamp",

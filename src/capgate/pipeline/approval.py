@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capgate.errors import FailureStage
 from capgate.pipeline.gate import Gate, requirement_of, requirement_of_rule
 from capgate.pipeline.stage import CoreStage, CoreStep, Skip
+from capgate.pipeline.weaving import Piece
 from capgate.policies import in_phase
 
 if TYPE_CHECKING:
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
     from capgate.call import Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_IF_ASKED: Final = """\
+if call.requirements:
+    await ask_approval(call)
+"""
 
 
 class Approval(CoreStage):
@@ -37,7 +44,9 @@ class Approval(CoreStage):
         if not static and not policies:
             return Skip("the capability has no approval rule and no policy could ask for one")
         asking = _Asking(Gate(capability, runtime), static)
-        return CoreStep(asking.run, None, "its own rule" if static else "if a policy asks")
+        if static:
+            return CoreStep(asking.run, None, "its own rule")
+        return CoreStep(asking.run, None, "if a policy asks", piece=asking.piece)
 
 
 class _Asking:
@@ -52,3 +61,6 @@ class _Asking:
             return None
         asked = tuple(requirement_of(decision) for decision in call.requirements)
         return self._gate.ask(call, (*self._static, *asked))
+
+    def piece(self) -> Piece:
+        return Piece(_IF_ASKED, {"ask_approval": self.run})

@@ -6,9 +6,11 @@ The order of judgement is the table at the top of `capgate.call.scope`.
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from capgate.call import (
+    ARM,
+    DISARM,
     Cause,
     Context,
     Guard,
@@ -21,6 +23,7 @@ from capgate.call import (
 from capgate.errors import CapabilityError, Effect, ErrorCode, is_exit, normalize
 from capgate.pipeline.handler_start import first_data, starter
 from capgate.pipeline.threads import in_thread
+from capgate.pipeline.weaving import Piece, filled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -28,6 +31,49 @@ if TYPE_CHECKING:
     from capgate.call import Argument, Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+# Python enters and leaves a scope by name at three quarters of the cost of `with`.
+_ONCE: Final = """\
+new_scope, parent = watch.new_scope, watch.parent
+scope = call.scope = new_scope()
+caught = None
+scope.__enter__()
+try:
+    enclosed = parent(scope) is not None
+    try:
+        if enclosed or task is None or task.cancelling() or call.guard is not None:
+            pass_gate(call)
+        {started}
+        keywords = bind_input(call.value)
+        {arm}
+        call.running = True
+        call.attempts = 1
+        {given}
+        call.entered = True
+        call.output = await handler(**keywords)
+        call.returned = True
+    except BaseException as error:  # judged below, after the scope is left
+        caught = error
+    {disarm}
+    call.running = False
+except BaseException as error:
+    if not scope.__exit__(type(error), error, error.__traceback__):
+        raise
+else:
+    scope.__exit__(None, None, None)
+# Where nothing around it could have been cancelled there is no need to ask the back end.
+if (caught is None and call.cause is None and call.guard is None) and (
+    (not enclosed and not task.cancelling()) or not watch.native(task, call.baseline)
+):
+    call.late = now() >= call.deadline
+else:
+    judge(call, caught)
+"""
+_TOLD: Final = """\
+if noted is not None:
+    await told(call, noted)
+"""
 
 
 class Attempt:
@@ -102,6 +148,27 @@ class Attempt:
             call.late = now() >= call.deadline
             return
         self._judge(call, raised)
+
+    def piece(self) -> Piece | None:
+        """Return the lines of `once` for a first attempt; None where more may have to be said."""
+        if self._synchronous or self._runtime.evidence.strict:
+            return None
+        told = self._runtime.evidence.piece("capability.started", "first", _TOLD, first=FIRST)
+        names: dict[str, object] = {
+            **told.names,
+            "pass_gate": pass_gate,
+            "told": self._told,
+            "bind_input": self._bind,
+            "seconds": self.timeout,
+            "handler": self._handler,
+            "judge": self._judge,
+        }
+        given = ""
+        if self._context is not None:
+            names |= {"context": self._context, "make_context": self._make_context}
+            given = "keywords[context] = make_context(call)\n"
+        blocks = {"started": told.text, "given": given, "arm": ARM, "disarm": DISARM}
+        return Piece(filled(_ONCE, **blocks), names)
 
     async def _told(self, call: Call, started: Awaitable[None]) -> None:
         """Wait until it is told that the handler starts, then look again whether it may."""

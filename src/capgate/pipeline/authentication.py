@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capgate.call import Actor, call_bounded, capture
 from capgate.errors import CapabilityError, ErrorCode, FailureStage, refusal
 from capgate.pipeline.identity import identify
 from capgate.pipeline.stage import CoreStage, CoreStep
+from capgate.pipeline.weaving import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from capgate.call import Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_JUDGED: Final = """\
+if call.identity is None:
+    judging = judge_identity(call)
+    if judging is not None:
+        await judging
+"""
 
 
 class Authentication(CoreStage):
@@ -26,7 +35,8 @@ class Authentication(CoreStage):
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
         """Bind to the capability's access: only a public one takes a missing actor."""
         judge = _Judge(runtime, public=capability.view.access == "public")
-        return CoreStep(judge.run, judge.resume, "an identity is present and well formed")
+        detail = "an identity is present and well formed"
+        return CoreStep(judge.run, judge.resume, detail, piece=judge.piece)
 
 
 class _Judge:
@@ -44,6 +54,9 @@ class _Judge:
             return self._after(pending, call)
         self._judge(call)
         return None
+
+    def piece(self) -> Piece:
+        return Piece(_JUDGED, {"judge_identity": self.run})
 
     async def _after(self, pending: Awaitable[None], call: Call) -> None:
         await pending

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capgate.capability import AccessRequest
 from capgate.errors import CapabilityError, ErrorCode, FailureStage, refusal
-from capgate.pipeline.stage import CoreRun, CoreStage, CoreStep, Skip
+from capgate.pipeline.stage import CoreStage, CoreStep, Skip
+from capgate.pipeline.weaving import Piece
 from capgate.policies import ask_rule, refused
 
 if TYPE_CHECKING:
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from capgate.capability import AccessRule
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_KNOWN: Final = """\
+if call.actor.kind == "anonymous":
+    refuse_anonymous(call)
+"""
 
 
 class Authorization(CoreStage):
@@ -31,20 +38,22 @@ class Authorization(CoreStage):
         if rules:
             seconds = runtime.policy_timeout
             asking = _Asking(tuple(rules), seconds, known=access == "authenticated")
-            return _same(asking.run, f"{len(rules)} access rule(s), {seconds:g} s each")
+            detail = f"{len(rules)} access rule(s), {seconds:g} s each"
+            return CoreStep(asking.run, asking.run, detail)
         if access == "public":
             return Skip("public, and the engine has no authorizer")
-        return _same(_refuse_anonymous, "any authenticated actor")
-
-
-def _same(run: CoreRun, detail: str) -> CoreStep:
-    return CoreStep(run, run, detail)
+        detail = "any authenticated actor"
+        return CoreStep(_refuse_anonymous, _refuse_anonymous, detail, piece=_refusing)
 
 
 def _refuse_anonymous(call: Call) -> None:
     if call.actor.kind == "anonymous":
         call.denial = "unauthenticated"
         raise refusal(ErrorCode.UNAUTHENTICATED)
+
+
+def _refusing() -> Piece:
+    return Piece(_KNOWN, {"refuse_anonymous": _refuse_anonymous})
 
 
 class _Asking:

@@ -69,8 +69,9 @@ def _bind_core(stage: CoreStage, capability: Enrolled, runtime: Runtime) -> Line
     if isinstance(step, Skip):
         return _skipped(stage, step)
     name, tag = stage.name, stage.failure_stage
+    seldom, piece = step.seldom, step.piece
     return Line(
-        None if step.run is None else Bound(name, tag, step.run, core=True, seldom=step.seldom),
+        None if step.run is None else Bound(name, tag, step.run, True, seldom, piece),
         None if step.resumed is None else Bound(name, tag, step.resumed, core=True),
         _line(name, step.detail),
     )

@@ -79,7 +79,7 @@ def _refused_by_policy(ruling: Ruling) -> CapabilityError:
 def concealed(call: Call, denial: str, cause: BaseException | None = None) -> CapabilityError:
     """Return the one refusal that stands for unknown, unexposed and hidden alike."""
     call.denial = denial
-    return refusal(ErrorCode.CAPABILITY_NOT_FOUND, cause)
+    return refusal(ErrorCode.CAPABILITY_NOT_FOUND, cause, execution_id=call.execution_id)
 
 
 def refuse_as(denial: str) -> CoreRun:

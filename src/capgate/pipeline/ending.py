@@ -23,6 +23,7 @@ from capgate.errors import (
     Effect,
     ErrorCode,
     class_failure,
+    facts_of,
     is_exit,
     is_own,
     seal,
@@ -32,6 +33,7 @@ from capgate.idempotency import restore_error
 from capgate.pipeline.claiming import Replayed, settle
 from capgate.pipeline.evidence import frozen
 from capgate.pipeline.gate import Suspend
+from capgate.pipeline.grant import spent
 from capgate.pipeline.settling import call_back, call_back_at_exit, contained
 from capgate.pipeline.telling import cancelled_data, completed_data, denied_data, failed_data
 
@@ -60,7 +62,9 @@ _DENIALS: Final = {
 class Ending:
     """Ends the calls of one capability."""
 
-    __slots__ = ("_contract", "_done", "_evidence", "_harmless", "_idempotent", "_runtime", "_tell")
+    __slots__ = ("_contract", "_evidence", "_harmless", "_idempotent", "_runtime", "_tell", "done")
+
+    done: Effect
 
     def __init__(self, runtime: Runtime, capability: Enrolled | None) -> None:
         """Bind to the capability's side effect; None for what is unknown."""
@@ -69,7 +73,7 @@ class Ending:
         self._contract = None if capability is None else capability.definition.contract
         view = None if capability is None else capability.view
         self._harmless = view is not None and view.side_effect in READ_ONLY
-        self._done = Effect.NONE if self._harmless else Effect.DONE
+        self.done = Effect.NONE if self._harmless else Effect.DONE
         self._idempotent = view is not None and view.idempotent
         # Whatever happens to a terminal event, the outcome stays.
         evidence = runtime.evidence
@@ -88,14 +92,14 @@ class Ending:
             if type(raised) is CapabilityError and call.step.core and not call.native():
                 return self.refuse(call, raised)
             return self._interrupted(call, raised)
-        call.effect = self._done
+        call.effect = self.done
         noted = None
         if self._evidence.active:
             tell = self._tell
             noted = tell("capability.completed", call, completed_data(call))
         if noted is None and call.claim_key is None and call.settling is None:
             return None
-        return self._finish(call, noted)
+        return self.finish(call, noted)
 
     async def _interrupted(self, call: Call, raised: BaseException) -> None:
         kind = type(raised)
@@ -121,7 +125,7 @@ class Ending:
                 if self._evidence.active
                 else None
             )
-        await self._finish(call, noted)
+        await self.finish(call, noted)
 
     async def _replay(self, call: Call) -> None:
         stored = call.replay
@@ -144,7 +148,7 @@ class Ending:
         noted = None
         if self._evidence.active:
             noted = self._tell("capability.completed", call, completed_data(call))
-        await self._finish(call, noted)
+        await self.finish(call, noted)
 
     async def _concluded(self, call: Call, error: CapabilityError) -> None:
         concluding = self.refuse(call, error)
@@ -214,7 +218,20 @@ class Ending:
         noted = self._record(call, error)
         if noted is None and call.claim_key is None and call.settling is None:
             return None
-        return self._finish(call, noted)
+        return self.finish(call, noted)
+
+    def turn_away(self, call: Call, error: CapabilityError) -> Awaitable[None] | None:
+        """Do what `refuse` does, for what a gate of a usual call returned: nothing has run yet."""
+        facts = facts_of(error)
+        if facts.execution_id is None:
+            seal(error, call.execution_id, Effect.NONE)
+        call.error = error
+        noted = None
+        if self._evidence.active:
+            noted = self._tell("capability.denied", call, denied_data(call, facts))
+        if not facts.exposed:
+            self._runtime.report(error)
+        return None if noted is None and call.settling is None else self.finish(call, noted)
 
     def _record(
         self, call: Call, error: CapabilityError, *, native: bool = False
@@ -223,7 +240,7 @@ class Ending:
         if not call.replayed:
             call.effect = self._effect(call)
         if call.burnt:
-            error = _spent(error)
+            error = spent(error)
         call.error = seal(error, error.execution_id or call.execution_id, call.effect)
         noted = self._tell_failure(call, error, native=native) if self._evidence.active else None
         if not error.exposed and not call.replayed:
@@ -237,7 +254,7 @@ class Ending:
         if error.code in _STOPPED:
             return tell("capability.cancelled", call, cancelled_data(call, native=native))
         if call.denial is not None and not call.entered:
-            return tell("capability.denied", call, denied_data(call, error))
+            return tell("capability.denied", call, denied_data(call, facts_of(error)))
         return tell("capability.failed", call, failed_data(call, error))
 
     async def _exit(self, call: Call, raised: BaseException) -> None:
@@ -264,7 +281,7 @@ class Ending:
         self._evidence.note_at_exit("capability.cancelled", call, data)
         call_back_at_exit(call)
 
-    async def _finish(self, call: Call, noted: Awaitable[None] | None) -> None:
+    async def finish(self, call: Call, noted: Awaitable[None] | None) -> None:
         """Settle the call; a cancellation that the shields held back goes on afterwards."""
         await self._settle(call, noted)
         if call.native():
@@ -281,17 +298,3 @@ class Ending:
             keeping = settle(call, self._runtime, call.error, idempotent=self._idempotent)
             await shielded(contained(call, keeping))
         await call_back(call, self._runtime.policy_timeout)
-
-
-def _spent(error: CapabilityError) -> CapabilityError:
-    """Return the error of a call whose grant is gone: asking again cannot help."""
-    spent = CapabilityError(
-        error.code,
-        error.public_message,
-        stage=error.stage,
-        retryable=False,
-        exposed=error.exposed,
-        reason=error.reason,
-    )
-    spent.__cause__ = error.__cause__
-    return spent

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from capgate.audit import AuditEvent, AuditFailure
 from capgate.call import SystemClock
 from capgate.errors import CapabilityError, ErrorCode
+from capgate.pipeline.weaving import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -26,6 +28,33 @@ Emit: TypeAlias = "Callable[[AuditEvent], Awaitable[None] | None]"
 NO_DATA: Final[Mapping[str, JSON]] = MappingProxyType({})
 FIRST: Final[Mapping[str, JSON]] = MappingProxyType({"attempt": 1})
 """The data of `capability.started`, where no approval came before."""
+_EVENT: Final = """\
+event = new_tuple(
+    AuditEvent,
+    (
+        "{kind}",
+        wall_clock(),
+        call.surface,
+        call.actor.ref,
+        call.execution_id,
+        call.capability_id,
+        call.correlation_id,
+        call.parent_execution_id,
+        call.input_hash,
+        {data},
+    ),
+)
+sink = auditor.sole
+if sink is None:
+    noted = auditor.emit(event)
+else:
+    try:
+        noted = sink(event)
+    except BaseException as error:
+        noted = auditor.failed(error)
+    if noted is not None:
+        noted = auditor.kept(event, noted)
+"""
 _new: Final[Callable[[type[AuditEvent], tuple[object, ...]], AuditEvent]] = vars(tuple)["__new__"]
 
 
@@ -85,6 +114,21 @@ class Evidence:
             )
         )
 
+    def piece(self, kind: str, data: str, told: str = "", **names: object) -> Piece:
+        """Return the lines of `note`, leaving `noted`; none while nobody listens.
+
+        Args:
+            kind: The event's type.
+            data: An expression for its data.
+            told: The lines that see to what must be awaited.
+            **names: What the expression's names stand for.
+        """
+        if not self.active:
+            return Piece("", {})
+        names |= {"AuditEvent": AuditEvent, "new_tuple": _new, "auditor": self._auditor}
+        names["wall_clock"] = self._now
+        return Piece(_event(kind, data, told), names)
+
     @property
     def immediate(self) -> bool:
         """Whether recording never takes an await: nobody listens, or only synchronous sinks."""
@@ -140,6 +184,11 @@ class Evidence:
         """Record one event with the sinks that need no await: the coroutine is being closed."""
         if self.active:
             self.note(kind, call, data, emit=self._auditor.emit_sync)
+
+
+@cache
+def _event(kind: str, data: str, told: str) -> str:
+    return _EVENT.format(kind=kind, data=data) + told
 
 
 def frozen(**data: JSON) -> Mapping[str, JSON]:

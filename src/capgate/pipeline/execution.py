@@ -7,7 +7,7 @@ the handler is not reached after that, the grant is given back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import covers
 from capgate.call import Interrupted, stopped
@@ -19,6 +19,7 @@ from capgate.pipeline.policy import take_ruling
 from capgate.pipeline.retrying import Retrying
 from capgate.pipeline.slots import Places, Slots
 from capgate.pipeline.stage import CoreStage, CoreStep
+from capgate.pipeline.weaving import Piece, filled
 from capgate.policies import PolicyBatch, Ruling, in_phase
 
 if TYPE_CHECKING:
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
     from capgate.call import Call
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_STRAIGHT: Final = """\
+if call.approval is None:
+    {once}
+else:
+    await execute(call)
+"""
 
 
 class Execution(CoreStage):
@@ -38,7 +47,8 @@ class Execution(CoreStage):
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
         """Bind the handler, its limits, timeout and retries."""
         executing = _Executing(capability, runtime)
-        return CoreStep(executing.open, executing.run, executing.describe())
+        detail = executing.describe()
+        return CoreStep(executing.open, executing.run, detail, piece=executing.piece)
 
 
 class _Executing:
@@ -65,6 +75,12 @@ class _Executing:
         if self._plain and call.approval is None:
             return self.attempt.once(call)
         return self.run(call)
+
+    def piece(self) -> Piece | None:
+        once = self.attempt.piece() if self._plain else None
+        if once is None:
+            return None
+        return Piece(filled(_STRAIGHT, once=once.text), {**once.names, "execute": self.run})
 
     def describe(self) -> str:
         parts = [f"timeout {self.attempt.timeout:g} s an attempt"]

@@ -50,3 +50,17 @@ async def release_grant(call: Call, runtime: Runtime) -> None:
             runtime.report(error)
             return
     call.spent = False
+
+
+def spent(error: CapabilityError) -> CapabilityError:
+    """Return the error of a call whose grant is gone: asking again cannot help."""
+    final = CapabilityError(
+        error.code,
+        error.public_message,
+        stage=error.stage,
+        retryable=False,
+        exposed=error.exposed,
+        reason=error.reason,
+    )
+    final.__cause__ = error.__cause__
+    return final

@@ -5,21 +5,48 @@ On resume the value is restored from the approved record instead, after the reco
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import check_resumable, intact
 from capgate.capability import ContractViolation, input_hash
 from capgate.errors import CapabilityError, ErrorCode, FailureStage
 from capgate.pipeline.identity import identify
 from capgate.pipeline.stage import CoreStage, CoreStep
+from capgate.pipeline.weaving import Piece, filled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from capgate.approvals import ApprovalRecord
     from capgate.call import Call
+    from capgate.capability import Refuse
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_VALIDATED: Final = """\
+refusing = None
+{validate}
+if refusing is not None:
+    await refusing
+call.validated = True
+"""
+_CALLED: Final = """\
+try:
+    call.value = validate_input(call.claimed)
+except ContractViolation as violation:
+    refusing = refuse_input(call, violation)
+"""
+# What `validate_input` does where one look is enough.
+_IN_PLACE: Final = """\
+raw = call.claimed
+try:
+    call.value = judge_input(raw if type(raw) in honest_input else admit_input(raw))
+except Exception as error:
+    refusing = refuse_raw_input(call, error)
+"""
+_HASHED: Final = "call.input_hash = hash_of(call)\n"
 
 
 class InputValidation(CoreStage):
@@ -31,7 +58,12 @@ class InputValidation(CoreStage):
     def prepare(self, capability: Enrolled, runtime: Runtime) -> CoreStep:
         """Bind the contract."""
         validating = _Validating(capability, runtime)
-        return CoreStep(validating.run, validating.restore, "input contract and JSON boundary")
+        return CoreStep(
+            validating.run,
+            validating.restore,
+            "input contract and JSON boundary",
+            piece=validating.piece,
+        )
 
 
 class _Validating:
@@ -54,6 +86,25 @@ class _Validating:
         if self._runtime.hash_inputs:
             call.input_hash = hash_of(call)
         return None
+
+    def piece(self) -> Piece:
+        hashed = _HASHED if self._runtime.hash_inputs else ""
+        judging = self._contract.judge_input
+        names: dict[str, object] = {"hash_of": hash_of}
+        if judging is None:
+            names |= {"validate_input": self._validate, "refuse_input": self._refuse}
+            names |= {"ContractViolation": ContractViolation}
+            return Piece(filled(_VALIDATED, validate=_CALLED) + hashed, names)
+        refuse = partial(self._refuse_raw, judging.refuse)
+        names |= {"judge_input": judging.run, "refuse_raw_input": refuse}
+        names |= {"honest_input": judging.honest, "admit_input": judging.admit}
+        return Piece(filled(_VALIDATED, validate=_IN_PLACE) + hashed, names)
+
+    def _refuse_raw(self, refuse: Refuse, call: Call, error: Exception) -> Awaitable[None]:
+        try:
+            refuse(call.claimed, error)
+        except ContractViolation as violation:
+            return self._refuse(call, violation)
 
     async def _refuse(self, call: Call, violation: ContractViolation) -> None:
         """Name the issues, but only to a caller that authentication would let through."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from capgate.call import Interrupted, attach, stopped
 from capgate.errors import JSON, CapabilityError, ErrorCode
@@ -10,9 +10,11 @@ from capgate.pipeline.discovery import Discovery, concealed
 from capgate.pipeline.evidence import NO_DATA, frozen
 from capgate.pipeline.execution import Execution
 from capgate.pipeline.settling import call_back
+from capgate.pipeline.usual_end import usual_end
+from capgate.pipeline.weaving import weave
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
     from capgate.call import Call, CallGuard, InputForm
     from capgate.capability import CapabilityView
@@ -20,9 +22,15 @@ if TYPE_CHECKING:
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
     from capgate.pipeline.stage import Bound
+    from capgate.pipeline.weaving import Carry
 
 
 T = TypeVar("T")
+
+_TOLD: Final = """\
+if noted is not None:
+    await watch.shielded(noted)
+"""
 
 
 class Line(NamedTuple):
@@ -38,11 +46,8 @@ class Plan:
 
     __slots__ = (
         "_after",
-        "_conclude",
         "_ending",
         "_fresh",
-        "_note",
-        "_refuse",
         "_requested",
         "_resumed",
         "_runtime",
@@ -50,6 +55,7 @@ class Plan:
         "_telling",
         "_unprepared",
         "capability",
+        "carry",
         "described",
         "form",
         "refuses",
@@ -57,6 +63,7 @@ class Plan:
     )
 
     capability: Enrolled | None
+    carry: Carry
     described: tuple[Mapping[str, JSON], ...]
     form: InputForm | None
     refuses: bool
@@ -87,61 +94,27 @@ class Plan:
         self.refuses = refuses
         self._runtime = runtime
         self._ending = ending
-        self._conclude = ending.conclude
-        self._refuse = ending.refuse
         self._telling = runtime.evidence.active
-        self._note = runtime.evidence.note
         self.view = view = None if capability is None else capability.view
         form = None if capability is None else capability.definition.contract
         self.form = cast("InputForm | None", form)
         self._requested = (
             NO_DATA if view is None else frozen(side_effect=view.side_effect, risk=view.risk)
         )
+        self.carry = self._weave
 
-    async def carry(self, call: Call, end: Callable[[Call], T]) -> T:
-        """Run a call with nothing unusual about it to its one end.
-
-        Returns:
-            What `end` makes of the record, which holds an output, an error or an approval.
-
-        Raises:
-            BaseException: Only a native cancellation or an exit of the process, after the event;
-                and what `end` raises.
-        """
-        attach(call)
-        live = self._runtime.live
-        live.add(call)
-        step: Bound | None = None
-        refused: CapabilityError | None = None
-        try:
-            try:
-                if self._telling:
-                    note = self._note
-                    noted = note("capability.requested", call, self._requested)
-                    if noted is not None:
-                        await call.watch.shielded(noted)
-                for step in self._straight:
-                    run = step.run
-                    answer = run(call)
-                    if answer is not None:
-                        if isinstance(answer, CapabilityError):
-                            refused = answer
-                            break
-                        await answer
-            except BaseException as raised:  # judged by the ending, which nothing gets around
-                call.raised, call.step = raised, step
-            conclude = self._conclude
-            concluding = conclude(call) if refused is None else self._refuse(call, refused)
-            if concluding is not None:
-                await concluding
-        finally:
-            live.discard(call)
-        return end(call)
+    def _weave(self, call: Call, end: Callable[[Call], T], /) -> Coroutine[Any, Any, T]:
+        """Carry the first usual call, and from now on all: by the woven function."""
+        evidence = self._runtime.evidence
+        start = evidence.piece("capability.requested", "asked", _TOLD, asked=self._requested)
+        ending = usual_end(self._ending, evidence)
+        self.carry = weave(start, self._straight, ending, self._runtime.live)
+        return self.carry(call, end)
 
     async def carry_guarded(self, call: Call, end: Callable[[Call], T]) -> T:
         """Run any other call: one with limits of its own, resumed, nested, or with deps to make.
 
-        Returns and raises as `carry`.
+        Returns and raises as `Carry` says.
         """
         attach(call)
         live = self._runtime.live
@@ -149,13 +122,14 @@ class Plan:
         try:
             try:
                 if self._telling:
-                    noted = self._note("capability.requested", call, self._claim(call))
+                    note = self._runtime.evidence.note
+                    noted = note("capability.requested", call, self._claim(call))
                     if noted is not None:
                         await call.watch.shielded(noted)
                 await self._run_guarded(call)
             except BaseException as raised:  # judged by the ending
                 call.raised = raised
-            concluding = self._conclude(call)
+            concluding = self._ending.conclude(call)
             if concluding is not None:
                 await concluding
         finally:

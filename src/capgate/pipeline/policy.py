@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capgate.errors import CapabilityError, Effect, ErrorCode, FailureStage, refusal, seal
 from capgate.pipeline.claiming import claim
 from capgate.pipeline.stage import CoreStage, CoreStep
-from capgate.policies import PolicyBatch, Ruling, Verdict, in_phase
+from capgate.pipeline.weaving import Piece
+from capgate.policies import (
+    ALLOW,
+    PolicyBatch,
+    PolicyRequest,
+    Ruling,
+    Verdict,
+    contained,
+    in_phase,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
@@ -16,6 +25,29 @@ if TYPE_CHECKING:
     from capgate.capability import CapabilityView
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+
+
+_ASKED: Final = """\
+request = PolicyRequest(call, "invocation", engine_clock, view)
+last = now() + patience
+for place, evaluate in policies:
+    try:
+        answer = evaluate(request)
+    except BaseException as error:
+        answer = contained(error)
+    if answer is not ALLOW or now() > last:
+        answer = heed(call, rule_on(call, request, place, answer, last))
+        if answer is not None:
+            if isinstance(answer, CapabilityError):
+                refused = answer
+                break
+            await answer
+        break
+else:
+    call.decisions += allowed
+if refused is not None:
+    break
+"""
 
 
 class Policy(CoreStage):
@@ -34,26 +66,42 @@ class Policy(CoreStage):
         if not batch:
             detail = "no policy; idempotency key if one is given"
             return CoreStep(ruling.claim, None, detail, seldom=True)
-        return CoreStep(ruling.run, None, f"policies: {', '.join(batch.names)}; idempotency key")
+        detail = f"policies: {', '.join(batch.names)}; idempotency key"
+        return CoreStep(ruling.run, None, detail, piece=ruling.piece)
 
 
 class _Ruling:
-    __slots__ = ("_allowed", "_ask", "_clear", "_runtime", "_unserved", "_view")
+    __slots__ = ("_batch", "_runtime", "_unserved", "_view")
 
     def __init__(self, batch: PolicyBatch, view: CapabilityView, runtime: Runtime) -> None:
         self._view = view
-        self._ask = batch.rule
-        self._clear = batch.clear
-        self._allowed = batch.clear.records
+        self._batch = batch
         self._runtime = runtime
         self._unserved = FailureStage.APPROVAL in runtime.removed
 
     def run(self, call: Call) -> Awaitable[None] | CapabilityError | None:
-        ask, clear = self._ask, self._clear
-        ruling = ask(call, self._view)
-        if ruling is clear:
-            call.decisions += self._allowed
-        elif type(ruling) is Ruling:
+        return self._heed(call, self._batch.rule(call, self._view))
+
+    def piece(self) -> Piece:
+        names: dict[str, object] = {
+            "PolicyRequest": PolicyRequest,
+            "ALLOW": ALLOW,
+            "CapabilityError": CapabilityError,
+            "contained": contained,
+            "engine_clock": self._runtime.clock,
+            "view": self._view,
+            "patience": self._batch.seconds,
+            "policies": self._batch.numbered,
+            "rule_on": self._batch.rule_on,
+            "heed": self._heed,
+            "allowed": self._batch.clear.records,
+        }
+        return Piece(_ASKED, names)
+
+    def _heed(
+        self, call: Call, ruling: Ruling | Awaitable[Ruling]
+    ) -> Awaitable[None] | CapabilityError | None:
+        if type(ruling) is Ruling:
             refused = self._take(call, ruling)
             if refused is not None:
                 return refused
@@ -119,6 +167,11 @@ def _refusal(call: Call, ruling: Ruling) -> CapabilityError:
     if ruling.verdict is Verdict.DENY and decision is not None:
         call.denial = "policy-denied"
         call.deny_reason = decision.reason
-        return refusal(ErrorCode.POLICY_DENIED, message=decision.message, reason=decision.reason)
+        return refusal(
+            ErrorCode.POLICY_DENIED,
+            message=decision.message,
+            reason=decision.reason,
+            execution_id=call.execution_id,
+        )
     call.denial = "policy-failed"
     return refusal(ErrorCode.POLICY_FAILED, ruling.first_broken())

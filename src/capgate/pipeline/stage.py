@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from capgate.errors import CapabilityError
     from capgate.pipeline.enrolled import Enrolled
     from capgate.pipeline.runtime import Runtime
+    from capgate.pipeline.weaving import Piece
 
 Run: TypeAlias = "Callable[[Invocation], Awaitable[None] | None]"
 CoreRun: TypeAlias = "Callable[[Call], Awaitable[None] | CapabilityError | None]"
@@ -73,13 +74,15 @@ class CoreStep(NamedTuple):
     """A default stage's step: it may write the record.
 
     `resumed` is what runs on resume: None for nothing. `seldom` says that `run` has nothing to do
-    for a call that claims no more than an input, an actor and deps.
+    for a call that claims no more than an input, an actor and deps; `piece` gives what it does for
+    such a call, as source.
     """
 
     run: CoreRun | None
     resumed: CoreRun | None
     detail: str = ""
     seldom: bool = False
+    piece: Callable[[], Piece | None] | None = None
 
 
 class CoreStage(Stage):
@@ -103,3 +106,4 @@ class Bound:
     run: CoreRun
     core: bool
     seldom: bool = False
+    piece: Callable[[], Piece | None] | None = None

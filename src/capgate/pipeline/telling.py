@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from capgate.call import Call
-    from capgate.errors import JSON, CapabilityError
+    from capgate.errors import JSON, CapabilityError, Record
 
 
 def _ended(call: Call, data: dict[str, JSON]) -> Mapping[str, JSON]:
@@ -38,9 +38,9 @@ def completed_data(call: Call) -> Mapping[str, JSON]:
     return _ended(call, data) if call.overrun or call.replayed else MappingProxyType(data)
 
 
-def denied_data(call: Call, error: CapabilityError) -> Mapping[str, JSON]:
+def denied_data(call: Call, facts: Record) -> Mapping[str, JSON]:
     """Return the data of `capability.denied`: the true reason beside what the outside saw."""
-    public = error.code._value_ if error.exposed else "INTERNAL_ERROR"
+    public = facts.code._value_ if facts.exposed else "INTERNAL_ERROR"
     data: dict[str, JSON] = {"reason": call.denial, "public_code": public}
     if call.deny_reason is not None:
         data["policy_reason"] = call.deny_reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capgate.policies.access import ask_rule, refused
-from capgate.policies.asking import discard
+from capgate.policies.asking import contained, discard
 from capgate.policies.decision import (
     ALLOW,
     Decision,
@@ -34,6 +34,7 @@ __all__ = [
     "allow",
     "ask_rule",
     "combine",
+    "contained",
     "deny",
     "discard",
     "duplicate_names",

@@ -31,7 +31,18 @@ def contained(raised: BaseException) -> BaseException:
 class Asking:
     """One batch under way, once an answer was not a plain allow."""
 
-    __slots__ = ("_deadline", "_functions", "_now", "_overrun", "_request", "answers", "broken")
+    __slots__ = (
+        "_deadline",
+        "_functions",
+        "_now",
+        "_overrun",
+        "_request",
+        "allowed",
+        "answers",
+        "broken",
+    )
+
+    allowed: int
 
     def __init__(
         self,
@@ -45,13 +56,15 @@ class Asking:
         self._deadline = deadline
         self._now = now
         self._overrun = False
+        self.allowed = 0
         self.answers: list[Decision | None] = []
         self.broken: tuple[tuple[str, BaseException], ...] = ()
 
     def go_on(self, allowed: int, answer: object) -> Awaitable[object] | None:
         """Take up a batch whose first `allowed` policies allowed and whose next gave `answer`."""
+        self.allowed = allowed
         self.answers = [ALLOW] * allowed
-        return self._after(answer)
+        return self._ask_on(answer)
 
     async def finish(self, pending: Awaitable[object] | None, call: Call) -> None:
         """Await answers until all are in, each within what is left of the batch's time."""
@@ -61,7 +74,7 @@ class Asking:
                 answer = await bounded(pending, remaining, call)
             except (Overrun, Stray, Exception) as error:
                 answer = error
-            pending = self._after(_settled(answer))
+            pending = self._ask_on(_settled(answer))
 
     def requirements(self) -> tuple[Decision, ...]:
         """Return every request for approval."""
@@ -71,9 +84,20 @@ class Asking:
             if each is not None and each.verdict is Verdict.REQUIRE_APPROVAL
         )
 
-    def _after(self, answer: object) -> Awaitable[object] | None:
-        pending = self._take(answer)
-        return self._advance() if pending is None else pending
+    def _ask_on(self, answer: object) -> Awaitable[object] | None:
+        """Record one answer and ask on until one has to be awaited or all are in."""
+        functions, answers, request = self._functions, self.answers, self._request
+        while True:
+            pending = self._take(answer)
+            if pending is not None:
+                return pending
+            if self._overrun or len(answers) == len(functions):
+                return None
+            _, evaluate = functions[len(answers)]
+            try:
+                answer = evaluate(request)
+            except BaseException as error:
+                answer = contained(error)
 
     def _take(self, answer: object) -> Awaitable[object] | None:
         """Record one answer, or return it if it has to be awaited."""
@@ -103,19 +127,6 @@ class Asking:
                 self.answers.append(kept)
             else:
                 self._break(TypeError(f"a policy's decision is malformed: {problem}"))
-
-    def _advance(self) -> Awaitable[object] | None:
-        """Ask on until an answer has to be awaited or all are in."""
-        while len(self.answers) < len(self._functions) and not self._overrun:
-            _, evaluate = self._functions[len(self.answers)]
-            try:
-                answer = evaluate(self._request)
-            except BaseException as error:
-                answer = contained(error)
-            pending = self._take(answer)
-            if pending is not None:
-                return pending
-        return None
 
     def _break(self, error: BaseException) -> None:
         name, _ = self._functions[len(self.answers)]

@@ -27,10 +27,16 @@ class Verdict(StrEnum):
     ALLOW = "allow"
     NOT_EVALUATED = "not-evaluated"
 
+    rank: int
+    """Its place in that order, from 0."""
+
     # The text's own, which is what they compare by; the one of an enumeration is several times
     # as slow, and answers are looked up on the hot path.
     __hash__ = str.__hash__
 
+
+for _place, _verdict in enumerate(Verdict):
+    _verdict.rank = _place
 
 _NO_METADATA: Final[Mapping[str, JSON]] = MappingProxyType({})
 _ANSWERS: Final = frozenset({Verdict.HIDE, Verdict.DENY, Verdict.REQUIRE_APPROVAL, Verdict.ALLOW})

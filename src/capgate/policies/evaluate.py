@@ -21,10 +21,10 @@ from capgate.policies.request import AWAITED, Phase, PolicyRequest
 if TYPE_CHECKING:
     from capgate.call import Call, Clock
     from capgate.capability import CapabilityView, Policy
+    from capgate.policies.request import Prompt
 
 Record = Mapping[str, JSON]
 
-_ORDER: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _ALLOWED, _BROKEN, _UNASKED = Verdict.ALLOW, Verdict.ERROR, Verdict.NOT_EVALUATED
 _ASKED: Final = Verdict.REQUIRE_APPROVAL
 _DENIED: Final = Verdict.DENY
@@ -56,17 +56,20 @@ class PolicyBatch:
     __slots__ = (
         "_clock",
         "_functions",
-        "_numbered",
         "_phase",
         "_records",
-        "_seconds",
         "clear",
         "names",
+        "numbered",
         "prompt",
+        "seconds",
     )
 
     clear: Ruling
     names: tuple[str, ...]
+    numbered: Prompt
+    prompt: Prompt
+    seconds: float
 
     def __init__(
         self, policies: Sequence[Policy], phase: Phase, *, seconds: float, clock: Clock
@@ -76,17 +79,17 @@ class PolicyBatch:
             (each.name, each.evaluate) for each in policies if each.evaluate is not None
         )
         self._phase: Phase = phase
-        self._seconds = seconds
+        self.seconds = seconds
         self._clock = clock
         self.names = tuple(name for name, _ in self._functions)
         functions = [evaluate for _, evaluate in self._functions]
-        self._numbered = tuple(enumerate(functions))
+        self.numbered = tuple(enumerate(functions))
         # What a discovery walk asks in passing, as far as one can see that it answers at once.
-        self.prompt = AWAITED if any(map(_looks_async, functions)) else self._numbered
+        self.prompt = AWAITED if any(map(_looks_async, functions)) else self.numbered
         self._records = tuple(
-            {verdict: _record(name, verdict, phase) for verdict in Verdict} for name in self.names
+            tuple(_record(name, verdict, phase) for verdict in Verdict) for name in self.names
         )
-        allowed = tuple(records[Verdict.ALLOW] for records in self._records)
+        allowed = tuple(records[_ALLOWED.rank] for records in self._records)
         self.clear = Ruling(Verdict.ALLOW, ALLOW, allowed)
 
     def __bool__(self) -> bool:
@@ -100,19 +103,30 @@ class PolicyBatch:
         """
         request: PolicyRequest[object] = PolicyRequest(call, self._phase, self._clock, view)
         now = call.watch.now
-        deadline = now() + self._seconds
-        for done, evaluate in self._numbered:
+        deadline = now() + self.seconds
+        for done, evaluate in self.numbered:
             try:
                 answer = evaluate(request)
             except BaseException as error:
                 answer = contained(error)
             if answer is not ALLOW or now() > deadline:
-                asking = Asking(self._functions, request, deadline, now)
-                pending = asking.go_on(done, answer)
-                if pending is None:
-                    return self._ruling(asking)
-                return self._later(asking, pending, call)
+                return self.rule_on(call, request, done, answer, deadline)
         return self.clear
+
+    def rule_on(
+        self,
+        call: Call,
+        request: PolicyRequest[object],
+        done: int,
+        answer: object,
+        deadline: float,
+    ) -> Ruling | Awaitable[Ruling]:
+        """Ask on where the first `done` policies allowed and the next one gave `answer`."""
+        asking = Asking(self._functions, request, deadline, call.watch.now)
+        pending = asking.go_on(done, answer)
+        if pending is None:
+            return self._ruling(asking)
+        return self._later(asking, pending, call)
 
     def go_on(
         self, request: PolicyRequest[object], done: int, answer: object, now: Callable[[], float]
@@ -123,7 +137,7 @@ class PolicyBatch:
             None when an answer has to be awaited: it is dropped, and this batch never again
             counts as prompt.
         """
-        asking = Asking(self._functions, request, now() + self._seconds, now)
+        asking = Asking(self._functions, request, now() + self.seconds, now)
         pending = asking.go_on(done, answer)
         if pending is None:
             return self._ruling(asking)
@@ -137,21 +151,19 @@ class PolicyBatch:
 
     def _ruling(self, asking: Asking) -> Ruling:
         """Combine the answers: the strictest verdict, and the record of every one."""
-        answers = asking.answers
+        answers, known = asking.answers, self._records
         strictest: Verdict = _ALLOWED
         decision: Decision | None = ALLOW
-        records: list[Record] = []
-        for known, answer in zip(self._records, answers, strict=False):
-            if answer is ALLOW:
-                records.append(known[_ALLOWED])
-                continue
+        # Those that simply allowed came first, and are most of them.
+        records = [*self.clear.records[: asking.allowed]]
+        for answer in answers[asking.allowed :]:
             verdict = _BROKEN if answer is None else answer.verdict
-            if _ORDER[verdict] < _ORDER[strictest]:
+            if verdict.rank < strictest.rank:
                 strictest, decision = verdict, answer
-            record = known[verdict]
+            record = known[len(records)][verdict.rank]
             records.append(record if answer is None else _detailed(record, answer))
-        if len(answers) < len(self._records):
-            records += [known[_UNASKED] for known in self._records[len(answers) :]]
+        if len(answers) < len(known):
+            records += [unasked[_UNASKED.rank] for unasked in known[len(answers) :]]
         asked = asking.requirements() if strictest is _ASKED else ()
         return Ruling(strictest, decision, tuple(records), asked, asking.broken)
 
