@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from capgate import Engine
 from capgate.audit import AuditConfig, MemoryAudit
 from capgate.errors import ConfigurationError
 
@@ -29,9 +30,9 @@ def test_what_an_engine_may_be_given():
 
 
 def test_strict_needs_a_sink():
-    """Strict audit with nobody to write it is refused at construction."""
+    """An engine whose strict audit nobody would write is refused at construction."""
     with pytest.raises(ConfigurationError) as caught:
-        AuditConfig([], strict=True)
+        Engine("test", audit=AuditConfig(strict=True))
     assert codes(caught) == ["AUDIT_STRICT_WITHOUT_SINK"]
 
 

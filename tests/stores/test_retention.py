@@ -8,10 +8,14 @@ import tracemalloc
 from datetime import UTC, datetime, timedelta
 
 import anyio
+import anyio.from_thread
+import psycopg
 import pytest
 
 from capgate import Actor
 from capgate.audit import AuditEvent, verify_chain
+from capgate.stores.reading import Rows
+from capgate.stores.sqlite import Sqlite
 
 OPS = Actor("ops")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,14 +64,55 @@ async def test_an_altered_chain_is_exported_as_it_is(chain, ask, tmp_path):
     assert len(path.read_text().splitlines()) == 10
 
 
-async def test_a_cancelled_export_leaves_no_file(chain, tmp_path):
+async def test_a_cancelled_export_leaves_no_file(chain, tmp_path, monkeypatch):
     """Half an export would look like a whole one that was cut off."""
-    path = tmp_path / "audit.jsonl"
+    path, read, made = tmp_path / "audit.jsonl", Rows.read, []
+
+    def cut_short(self):
+        for row in read(self):
+            made.append(path.exists())
+            anyio.from_thread.run_sync(scope.cancel)
+            anyio.from_thread.check_cancelled()
+            yield row
+
+    monkeypatch.setattr(Rows, "read", cut_short)
     with anyio.CancelScope() as scope:
-        scope.cancel()
         await chain.export(path)
     assert scope.cancelled_caught
+    assert made == [True]
     assert not path.exists()
+
+
+async def test_a_broken_chain_is_not_trimmed(chain, ask):
+    """What is wrong with it would be gone; it can be exported and looked at first."""
+    ask("UPDATE capgate_audit SET record = replace(record, 'exe_2', 'exe_9') WHERE seq = 3")
+    with pytest.raises(ValueError, match="breaks at record 3"):
+        await chain.trim(START + timedelta(days=4), by=OPS)
+    assert (await chain.verify()).first_bad == 3
+
+
+async def test_verifying_beside_writers_and_trims_never_alarms(store, chain):
+    """A chain and its end are read as they stand at one moment."""
+    reports = []
+
+    async def write():
+        for number in range(60):
+            await chain(AuditEvent("capability.requested", START, execution_id=f"new_{number}"))
+
+    async def trim():
+        for _ in range(10):
+            await chain.trim(datetime.now(UTC), by=OPS)
+
+    async def verify():
+        for _ in range(30):
+            report = await chain.verify()
+            reports.append(report.ok)
+
+    async with anyio.create_task_group() as group:
+        for work in (write, trim, verify, verify):
+            group.start_soon(work)
+    assert reports == [True] * 60
+    assert (await chain.verify()).trimmed > 0
 
 
 async def test_a_trimmed_chain_stays_verifiable(chain, ask):
@@ -154,8 +199,15 @@ async def peak_of_verifying(store, count):
         tracemalloc.stop()
 
 
-async def test_verifying_takes_constant_memory(store):
-    """Ten times as many records take no more of it."""
+async def test_verifying_takes_constant_memory(store, monkeypatch):
+    """Ten times as many records take no more of it; a server sends them in pages."""
+    names, cursor = [], psycopg.Connection.cursor
+    monkeypatch.setattr(
+        psycopg.Connection,
+        "cursor",
+        lambda self, name="", **more: names.append(name) or cursor(self, name, **more),
+    )
     few = await peak_of_verifying(store, 1_500)
     many = await peak_of_verifying(store, 13_500)
     assert many < 1.5 * few + 100_000
+    assert isinstance(store._database, Sqlite) or "capgate" in names

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from capgate import Actor, ApprovalConfig, ApprovalRule, AuditConfig, Engine
+from capgate.approvals import ApprovalDecision
 from capgate.audit import MemoryAudit
 from capgate.stores import SqlApprovals, SqlIdempotency, Store
 from capgate.stores.chain import Chain
@@ -180,6 +181,87 @@ async def test_a_strict_sink_that_fails_gives_the_approval_back(url, ask):
         assert await desk.store.unfinished() == []
     ended = ["capability.requested", STARTED, "capability.failed"]
     assert desk.chain(outcome.execution_id) == ended
+
+
+async def test_an_approval_within_the_call_marks_its_key_too(url, ask):
+    """What a crash leaves of such a call has an unknown effect, whatever of it is left."""
+    desk = Desk(url, ask)
+    seen = []
+
+    async def pay(order: str) -> str:
+        """Pay an order, and look at what a crash after its end would leave."""
+        ask("DELETE FROM capgate_executions")
+        seen.append([each.idempotency_key for each in await desk.store.unfinished()])
+        seen.append(await desk.store.unfinished(entered=False))
+        return order
+
+    engine = Engine(
+        "desk",
+        store=desk.store,
+        approvals=ApprovalConfig(
+            load_actor=lambda actor: actor,
+            handler=lambda record: ApprovalDecision(approved=True, by=MIA),
+        ),
+    )
+    engine.capability("pay", side_effect="write", risk="high", approval=ApprovalRule())(pay)
+    async with engine:
+        outcome = await engine.attempt("pay", {"order": "o1"}, actor=DANA, idempotency_key="k")
+    assert outcome.status == "completed"
+    assert seen == [["k"], []]
+
+
+async def test_the_end_is_audited_before_the_key_answers(url, ask, monkeypatch):
+    """A crash in between leaves an execution that is listed, not one that never ended."""
+    desk, complete, chains = Desk(url, ask), SqlIdempotency.complete, []
+
+    async def looking(self, key, outcome):
+        chains.append(desk.chain(outcome.execution_id))
+        return await complete(self, key, outcome)
+
+    monkeypatch.setattr(SqlIdempotency, "complete", looking)
+    async with desk.engine:
+        await desk.engine.attempt("book", {"order": "o1"}, actor=DANA, idempotency_key="k")
+    assert chains == [WHOLE]
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("done", "failed"), ("none", "approval-required")])
+async def test_a_resumed_call_whose_key_never_heard_of_its_end(
+    url, ask, monkeypatch, outcome, status
+):
+    """It is listed with its key, and can be settled."""
+    desk = Desk(url, ask)
+
+    async def dying(self, key, outcome):
+        raise OSError("gone")
+
+    order = {"order": "o1"}
+    async with desk.engine:
+        approval_id = await desk.approved(idempotency_key="k")
+        with monkeypatch.context() as patch:
+            patch.setattr(SqlIdempotency, "complete", dying)
+            ended = await desk.engine.attempt_resume(approval_id)
+        (found,) = await desk.store.unfinished()
+        assert (found.execution_id, found.idempotency_key) == (ended.execution_id, "k")
+        await desk.store.settle(found.execution_id, outcome, by=MIA)
+        assert await desk.store.unfinished() == []
+        again = await desk.engine.attempt("pay", order, actor=DANA, idempotency_key="k")
+    assert again.status == status
+
+
+async def test_the_stores_own_sink_is_told_once(url, ask):
+    """Also where somebody names it, and where it is the only one of a strict audit."""
+    for config in (AuditConfig(strict=True), None):
+        store = Store(url)
+        audit = config or AuditConfig([store.audit], strict=True)
+        engine = Engine("desk", store=store, audit=audit, approvals=ApprovalConfig(load_actor=str))
+        engine.capability("pay", side_effect="write", risk="low")(Desk(url, ask).pay)
+        async with engine:
+            outcome = await engine.attempt("pay", {"order": "o1"}, actor=DANA)
+        found = ask("SELECT record FROM capgate_audit ORDER BY seq")
+        types = [
+            json.loads(record)["type"] for (record,) in found if outcome.execution_id in record
+        ]
+        assert types == WHOLE
 
 
 async def test_stores_on_their_own_keep_no_starts(url):

@@ -100,12 +100,13 @@ def alter(draw, file, table):
         keys = {"capgate_approvals": "id", "capgate_audit": "seq"}.get(table, "place")
         key, before = db.execute(f"SELECT {keys}, {column} FROM {table} {where}").fetchone()
         value = changed(draw, column, before)
+        new = value if column == keys else key
         try:
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {keys} = ?", (value, key))
         except sqlite3.IntegrityError:
             assume(False)  # the database itself refuses it
-        after = db.execute(f"SELECT count(*) FROM {table} WHERE {column} IS ?", (before,))
-        assume(value != before and after.fetchone() is not None)
+        (after,) = db.execute(f"SELECT {column} FROM {table} WHERE {keys} = ?", (new,)).fetchone()
+        assume((type(after), after) != (type(before), before))
         db.commit()
 
 
@@ -173,4 +174,31 @@ async def test_what_cannot_be_read_is_named(url, ask):
         assert await store.approvals.altered() == ["apr_1"]
         with pytest.raises(LookupError, match="apr_1"):
             await store.approvals.get("apr_1")
+        assert [each.id for each in await store.approvals.find()] == ["apr_0"]
         assert (await store.approvals.get("apr_0")).id == "apr_0"
+
+
+TEXTS = ("capability_id", "actor_id", "status", "body", "digest", "consumed_by")
+
+
+@pytest.mark.parametrize("column", TEXTS)
+async def test_what_is_no_text_hides_nothing(file_url, tmp_path, column):
+    """Bytes that no text has are found where they are; other records are listed."""
+    await kept(file_url, "approved")
+    with closing(sqlite3.connect(tmp_path / "capgate.db", isolation_level=None)) as db:
+        bad = "CAST(x'ff' AS TEXT)"
+        db.execute(f"UPDATE capgate_approvals SET {column} = {bad} WHERE id = 'apr_1'")
+    async with Store(file_url) as store:
+        assert await store.approvals.altered() == ["apr_1"]
+        assert "apr_0" in [each.id for each in await store.approvals.find()]
+
+
+@pytest.mark.parametrize("value", ["CAST(x'ff' AS TEXT)", "replace(record, ', ', ',' || char(10))"])
+async def test_a_record_that_is_no_line_is_found(file_url, tmp_path, value):
+    """What cannot be exported as one line was not written by this store."""
+    await kept(file_url, "pending")
+    with closing(sqlite3.connect(tmp_path / "capgate.db", isolation_level=None)) as db:
+        db.execute(f"UPDATE capgate_audit SET record = {value} WHERE seq = 2")
+    async with Store(file_url) as store:
+        report = await store.audit.export(tmp_path / "audit.jsonl")
+        assert (report.ok, report.first_bad) == (False, 2)

@@ -28,7 +28,7 @@ def _approvals_down(rig: Rig, _: CancelToken) -> None:
 
 
 def _audit_down(rig: Rig, _: CancelToken) -> None:
-    rig.store.audit.up = False
+    rig.sink.up = False
 
 
 def _directory_down(rig: Rig, _: CancelToken) -> None:

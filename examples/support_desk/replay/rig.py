@@ -14,7 +14,7 @@ from examples.support_desk.desk.directory import Directory
 from examples.support_desk.desk.store import ShopStore
 from examples.support_desk.desk.world import Desk
 from examples.support_desk.replay.probe import Times, with_marks
-from examples.support_desk.replay.seams import SwitchedStore
+from examples.support_desk.replay.seams import SwitchedSink, SwitchedStore
 
 MONDAY_MORNING: Final = "2026-11-30T09:00:00Z"
 
@@ -31,13 +31,14 @@ class Rig:
     directory: Directory
     clock: FakeClock
     store: SwitchedStore
+    sink: SwitchedSink
     events: MemoryAudit
     times: Times
     run: str
 
     def calm(self) -> None:
         """Undo every fault."""
-        self.store.approvals.up = self.store.audit.up = True
+        self.store.approvals.up = self.sink.up = True
         self.store.approvals.alter = None
         self.directory.down = self.desk.scores.down = False
         self.desk.courier.script.clear()
@@ -52,12 +53,13 @@ def build_rig(url: str) -> Rig:
     desk = Desk(ShopStore.load(), clock=clock)
     directory = Directory.load()
     store = SwitchedStore(url)
-    events, times = MemoryAudit(), Times()
+    sink, events, times = SwitchedSink(), MemoryAudit(), Times()
     engine = build_engine(
         desk,
         directory=directory,
         store=store,
-        audit=[events],
+        audit=[sink, events],
         pipeline=with_marks(desk_pipeline(clock), times),
     )
-    return Rig(engine, desk, directory, clock, store, events, times, run=secrets.token_hex(4))
+    run = secrets.token_hex(4)
+    return Rig(engine, desk, directory, clock, store, sink, events, times, run)

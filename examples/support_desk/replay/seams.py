@@ -1,4 +1,4 @@
-"""What lets a replay misbehave on purpose: a store whose approvals and audit have a switch."""
+"""What lets a replay misbehave on purpose: approvals and an audit sink with a switch."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ from datetime import datetime
 
 from capgate.approvals import ApprovalDecision, ApprovalRecord, ApprovalStatus
 from capgate.audit import AuditEvent
-from capgate.stores import SqlApprovals, SqlAudit, Store
+from capgate.stores import SqlApprovals, Store
 
 
-class SwitchedAudit:
-    """The store's audit: passes events on while it is up, fails like a full disk otherwise."""
+class SwitchedSink:
+    """A second sink, elsewhere: takes events while it is up, fails like a full disk otherwise."""
 
-    def __init__(self, kept: SqlAudit) -> None:
-        self._kept = kept
+    def __init__(self) -> None:
         self.up = True
 
-    async def __call__(self, event: AuditEvent) -> None:
-        """Deliver one event.
+    def __call__(self, event: AuditEvent) -> None:
+        """Take one event, and forget it.
 
         Raises:
             OSError: The sink is down.
         """
         if not self.up:
             raise OSError("no space left on device")
-        await self._kept(event)
 
 
 class FaultyApprovals:
@@ -95,13 +93,12 @@ class FaultyApprovals:
 
 
 class SwitchedStore:
-    """A store on a database, with a switch at two of its parts."""
+    """A store on a database whose approvals can fail."""
 
     def __init__(self, url: str) -> None:
         self._kept = Store(url)
         self.approvals = FaultyApprovals(self._kept.approvals)
-        self.audit = SwitchedAudit(self._kept.audit)
-        self.idempotency = self._kept.idempotency
+        self.audit, self.idempotency = self._kept.audit, self._kept.idempotency
 
     async def open(self) -> None:
         """Open the database."""

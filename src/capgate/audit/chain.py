@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 import anyio
 
 from capgate.audit.foreign import looks_async
-from capgate.audit.lines import Tail, read_tail
+from capgate.audit.lines import Tail, parse_line, read_tail
 from capgate.audit.links import Head, head_of, link
 from capgate.audit.trimming import check_trimming, recorded_before, trimming_event
 from capgate.audit.verify import require_whole, verify_chain
@@ -93,7 +93,7 @@ class ChainedAudit:
         return None
 
     def trim(self, before: datetime, *, by: Actor) -> int:
-        """Remove the full files of a sink that rotates whose last record is older.
+        """Remove the oldest full files of a sink that rotates, as long as all in them is older.
 
         The chain stays verifiable: a record says up to where it was cut, and who did it.
 
@@ -118,7 +118,7 @@ class ChainedAudit:
             require_whole(verify_chain(sink.lines()))
             for path in sink.segments():
                 last = read_tail(path).record
-                if last is None or not recorded_before(last, before):
+                if last is None or not _all_before(path, before):
                     break
                 head = head_of(Tail(last))
                 # One record a file, written before it goes: a crash leaves no gap that nothing
@@ -148,6 +148,13 @@ class ChainedAudit:
             linked = link(head, record)
             await cast("Awaitable[None]", self._sink.write(linked))
             self._head = Head(linked["seq"], linked["hash"])
+
+
+def _all_before(path: Path, before: datetime) -> bool:
+    """Tell whether every record in a file says that it is older; torn lines say nothing."""
+    with path.open("rb") as file:
+        records = map(parse_line, file)
+        return all(record is None or recorded_before(record, before) for record in records)
 
 
 def _require_methods(sink: object) -> None:

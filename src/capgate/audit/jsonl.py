@@ -53,7 +53,8 @@ class JsonlAudit:
         fsync: bool = False,
         max_bytes: int | None = None,
     ) -> None:
-        self._path = Path(path)
+        # Wherever the process goes, and whatever links to it: files are put aside beside it.
+        self._path = Path(os.path.realpath(path))
         self._fsync = fsync
         self._max_bytes = None if max_bytes is None else _positive(max_bytes)
         # Reentrant: the collector may close an abandoned call, and audit it, during a write.
@@ -105,8 +106,7 @@ class JsonlAudit:
         """Return the last whole record of the stream, and what a torn write left after it."""
         torn: tuple[bytes, ...] = ()
         with self._lock:
-            current = [self._path] if self._path.exists() else []
-            for path in (*current, *reversed(self.segments())):
+            for path in self._newest_first():
                 record, rest = read_tail(path)
                 torn = rest + torn
                 if record is not None:
@@ -120,6 +120,12 @@ class JsonlAudit:
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of the whole stream, its full files first."""
         return read_jsonl(self._path)
+
+    def _newest_first(self) -> Iterator[Path]:
+        if self._path.exists():
+            yield self._path
+        # Only looked for where it is needed: the folder may not be readable.
+        yield from reversed(self.segments())
 
     def _is_full(self, size: int, most: int) -> bool:
         written = os.fstat(self._fd).st_size

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,22 +26,44 @@ def next_segment(path: Path) -> Path:
 def read_jsonl(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """Yield the lines of a whole stream, its full files first, in constant memory.
 
+    A writer may put files aside meanwhile; whoever trims makes readers begin again.
+
     Raises:
-        OSError: A file cannot be read.
+        OSError: A file cannot be read, or there is none.
     """
-    with Path(path).open("rb") as current:
-        # Opened first: what becomes full meanwhile is not read twice.
-        own = os.fstat(current.fileno())
-        for segment in segments_of(path):
+    segments, current = _opened(Path(path))
+    try:
+        for segment in segments:
             with segment.open("rb") as file:
-                if not os.path.samestat(own, os.fstat(file.fileno())):
-                    yield from file
-        yield from current
+                yield from file
+        if current is not None:
+            yield from current
+    finally:
+        if current is not None:
+            current.close()
+
+
+def _opened(path: Path) -> tuple[list[Path], BinaryIO | None]:
+    """Return the full files and the open current one, as they stood at one moment."""
+    while True:
+        before = segments_of(path)
+        try:
+            current = path.open("rb")
+        except FileNotFoundError:
+            if not before:
+                raise
+            current = None  # just put aside
+        if segments_of(path) == before:
+            return before, current
+        if current is not None:
+            current.close()
 
 
 def _numbers(path: Path) -> Iterator[int]:
     prefix = f"{path.name}."
     for each in path.parent.iterdir():
         number = each.name.removeprefix(prefix)
-        if each.name != number and number.isascii() and number.isdecimal():
+        plain = each.name != number and number.isascii() and number.isdecimal()
+        # Of another's making, but alike: one with a leading zero, or a folder.
+        if plain and number == str(int(number)) and each.is_file():
             yield int(number)

@@ -25,14 +25,14 @@ class AuditConfig:
     """The sinks of an engine and how much depends on them.
 
     Args:
-        sinks: One sink or several.
+        sinks: One sink or several; that of an engine's store comes by itself.
         strict: No handler starts before every sink took `capability.started`.
         verbose: Discovery events list the ids, not only their digest.
         hash_inputs: Every event after validation carries the input hash.
 
     Raises:
         ConfigurationError: With every issue found: a sink that cannot be called, a class in place
-            of an instance, strict with no sink, an option that is not a bool.
+            of an instance, an option that is not a bool. An engine refuses strict with no sink.
     """
 
     sinks: tuple[AuditSink, ...]
@@ -42,7 +42,7 @@ class AuditConfig:
 
     def __init__(
         self,
-        sinks: AuditSink | Iterable[AuditSink],
+        sinks: AuditSink | Iterable[AuditSink] = (),
         *,
         strict: bool = False,
         verbose: bool = False,
@@ -51,10 +51,6 @@ class AuditConfig:
         options = {"strict": strict, "verbose": verbose, "hash_inputs": hash_inputs}
         found, issues = _sinks(sinks)
         issues += _option_issues(options)
-        if strict and not found and not issues:
-            issues.append(
-                Issue("AUDIT_STRICT_WITHOUT_SINK", "strict audit needs at least one sink", "strict")
-            )
         if issues:
             raise ConfigurationError(issues)
         object.__setattr__(self, "sinks", found)

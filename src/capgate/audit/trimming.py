@@ -35,7 +35,7 @@ def check_trimming(before: object, by: object) -> None:
     """
     if not isinstance(before, datetime):
         raise TypeError(f"before must be a datetime, got {type(before).__name__}")
-    if before.tzinfo is None:
+    if before.utcoffset() is None:
         raise ValueError("before has no time zone")
     if type(by) is not Actor:
         raise TypeError(f"by must be an Actor, got {type(by).__name__}")

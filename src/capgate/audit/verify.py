@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from capgate.audit.lines import parse_line
 from capgate.audit.links import Head, digest
@@ -74,10 +74,20 @@ def require_whole(report: VerifyReport) -> None:
 class _Walk:
     """Where the verification stands."""
 
-    __slots__ = ("_head", "_lines", "_start", "_torn", "_vouched", "missing_at", "torn_at")
+    __slots__ = (
+        "_before",
+        "_head",
+        "_lines",
+        "_start",
+        "_torn",
+        "_vouched",
+        "missing_at",
+        "torn_at",
+    )
 
     def __init__(self) -> None:
         self._head = self._start = Head()
+        self._before: JSON = None  # what was torn in front of a first record, and is gone with it
         self._vouched = 0
         # Where a stream begins whose first records were removed, until a record vouches for that.
         self.missing_at: int | None = None
@@ -88,7 +98,7 @@ class _Walk:
         self.torn_at: int | None = None
 
     def accepts(self, entry: Entry, position: int) -> bool:
-        record = entry if isinstance(entry, Mapping) else parse_line(entry)
+        record = _record_of(entry)
         if record is None and isinstance(entry, str | bytes):
             return self._set_aside(entry, position)
         if record is None:
@@ -109,11 +119,12 @@ class _Walk:
         seq, prev = record.get("seq"), record.get("prev")
         if type(seq) is int and seq > 1 and type(prev) is str:
             self._head = self._start = Head(seq - 1, prev)
+            self._before = record.get("torn")
             self.missing_at = position
 
     def excuse(self, entry: Entry) -> None:
         """Take it that nothing is missing at the beginning, if a record vouches for that."""
-        record = entry if isinstance(entry, Mapping) else parse_line(entry)
+        record = _record_of(entry)
         if record is None or record.get("type") != TRIMMED:
             return
         if record.get("data") == {"seq": self._start.seq, "hash": self._start.hash}:
@@ -128,7 +139,8 @@ class _Walk:
         return True
 
     def _follows(self, record: Mapping[str, JSON]) -> bool:
-        torn = self._torn.hexdigest() if self._lines else None
+        gone = self._before if self._head == self._start else None
+        torn = self._torn.hexdigest() if self._lines else gone
         seq = record.get("seq")
         if type(seq) is not int or seq != self._head.seq + 1 or record.get("torn") != torn:
             return False
@@ -138,6 +150,13 @@ class _Walk:
         ok = first_bad is None
         checked, head = self._head.seq - self._start.seq, self._head.hash
         return VerifyReport(ok, checked, first_bad, self._vouched, head, self._start.seq)
+
+
+def _record_of(entry: object) -> Mapping[str, JSON] | None:
+    """Return the record that an entry holds, whatever it is."""
+    if isinstance(entry, Mapping):
+        return cast("Mapping[str, JSON]", entry)
+    return parse_line(entry) if isinstance(entry, str | bytes) else None
 
 
 def _hash_holds(record: Mapping[str, JSON]) -> bool:

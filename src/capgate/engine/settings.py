@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 from capgate.approvals import ApprovalConfig, ApprovalStore, RuleBook, StartKeepingApprovals
 from capgate.audit import AuditConfig
 from capgate.call import Clock, Limits
+from capgate.errors import ConfigurationError, Issue
 from capgate.idempotency import IdempotencyStore, MemoryIdempotency, StartKeepingKeys
 from capgate.pipeline import AtomicStart, Authenticate, Pipeline, full_jitter
 
@@ -78,16 +79,20 @@ class Settings:
 
 
 def audit_of(settings: Settings) -> AuditConfig:
-    """Return the audit, the store's sink included.
+    """Return the audit, the store's sink included, once.
 
     Raises:
-        ConfigurationError: What was given is no sink.
+        ConfigurationError: What was given is no sink, or a strict audit has none.
     """
     config = AuditConfig.of(settings.audit)
     if settings.store is None:
+        if config.strict and not config.sinks:
+            problem = "strict audit needs at least one sink"
+            raise ConfigurationError([Issue("AUDIT_STRICT_WITHOUT_SINK", problem, "audit")])
         return config
+    kept = settings.store.audit
     return AuditConfig(
-        (*config.sinks, settings.store.audit),
+        (*(sink for sink in config.sinks if sink is not kept), kept),
         strict=config.strict,
         verbose=config.verbose,
         hash_inputs=config.hash_inputs,

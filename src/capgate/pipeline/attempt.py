@@ -21,6 +21,7 @@ from capgate.call import (
     stopped,
 )
 from capgate.errors import CapabilityError, Effect, ErrorCode, is_exit, normalize
+from capgate.pipeline.evidence import FIRST
 from capgate.pipeline.handler_start import first_data, starter
 from capgate.pipeline.threads import in_thread
 from capgate.pipeline.weaving import Piece, filled

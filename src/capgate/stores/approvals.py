@@ -65,6 +65,9 @@ _CONSUME: Final = """
 _BEGIN: Final = """
     INSERT INTO capgate_executions (execution_id, approval_id, since) VALUES (?, ?, ?)
     ON CONFLICT DO NOTHING"""
+# A key of the same execution is begun too: its approval was given within the call.
+_BEGIN_KEY: Final = """
+    UPDATE capgate_idempotency SET started_at = ? WHERE execution_id = ? AND state = 'in-flight'"""
 _RELEASE: Final = """
     UPDATE capgate_approvals
     SET digest = ?, digest_expired = ?, status = 'approved', consumed_by = NULL
@@ -178,6 +181,7 @@ class SqlApprovals:
                 return False
             if chain is not None:
                 db.execute(_BEGIN, (holder, id_, at))
+                db.execute(_BEGIN_KEY, (at, holder))
                 if started is not None:
                     chain.append(db, [started.to_dict()])
             return True

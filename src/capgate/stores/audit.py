@@ -5,7 +5,6 @@ How records are linked and verified is in `capgate.audit`; here is where they ar
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -51,7 +50,7 @@ class SqlAudit:
         ConfigurationError: Not a store's URL.
     """
 
-    __slots__ = ("_database", "_lock", "_open", "chain")
+    __slots__ = ("_database", "_open", "chain")
 
     chain: Chain
     """The chain that it writes."""
@@ -60,7 +59,6 @@ class SqlAudit:
         """See the class."""
         self._database = database_of(database)
         self.chain = Chain(self._database, stream)
-        self._lock = threading.Lock()
         # The group of each event loop that still takes records: until the thread gets to it.
         self._open: dict[Watch, _Group] = {}
 
@@ -79,19 +77,16 @@ class SqlAudit:
 
     def _join(self, records: list[Mapping[str, JSON]], watch: Watch) -> Job[None]:
         """Put records into the group that is open, or open one."""
-        with self._lock:
-            group = self._open.get(watch)
-            if group is not None and group.job.unless_taken(lambda: group.records.extend(records)):
-                return group.job
-            job = self._database.post(lambda db: self._write(db, watch, records))
-            self._open[watch] = _Group(records, job)
-            return job
+        group = self._open.get(watch)
+        if group is not None and group.job.unless_taken(lambda: group.records.extend(records)):
+            return group.job
+        job = self._database.post(lambda db: self._write(db, watch, records))
+        self._open[watch] = _Group(records, job)
+        return job
 
     def _write(self, db: Db, watch: Watch, records: list[Mapping[str, JSON]]) -> None:
-        with self._lock:
-            # Nobody adds to it any more; another may be open by now.
-            if watch in self._open and self._open[watch].records is records:
-                del self._open[watch]
+        # Nobody adds to it any more. If another was opened this moment, nobody adds to that either.
+        self._open.pop(watch, None)
         self.chain.take_turn(db)
         self.chain.append(db, records)
 

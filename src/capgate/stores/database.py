@@ -163,28 +163,38 @@ class Database(ABC):
 
     def _transact_all(self, jobs: list[Job[Any]]) -> None:
         """Do jobs in one transaction; one that raises takes nothing with it but its own changes."""
-        if len(jobs) > 1 and self._group_commit(jobs):
-            return
-        for job in jobs:
-            job.attempt(partial(self._write, job.work))
+        if len(jobs) > 1:
+            self._group_commit(jobs)
+        elif jobs[0].take():
+            jobs[0].attempt(partial(self._write, jobs[0].work))
 
-    def _group_commit(self, jobs: list[Job[Any]]) -> bool:
-        """Return whether all could be done together; nothing has happened if not."""
+    def _group_commit(self, jobs: list[Job[Any]]) -> None:
+        taken: list[Job[Any]] = []
         try:
             connection = self._connected()
             connection.execute(self.begin)
-            ends = [self._within(connection, job) for job in jobs]
-        except Exception:  # each runs again alone, so that only its own caller is told
+        except Exception as error:  # it was waited for once, for all of them
             self._disconnect()
-            return False
+            self._end_all([partial(job.fail, error) for job in jobs if job.take()])
+            return
+        try:
+            ends = [self._within(connection, job) for job in jobs if _taken(job, taken)]
+        except self.errors:  # each runs again alone, so that only its own caller is told
+            self._disconnect()
+            again = (job for job in jobs if job in taken or job.take())
+            self._end_all([partial(job.attempt, partial(self._write, job.work)) for job in again])
+            return
         try:
             connection.execute("COMMIT")
         except self.errors as error:
             self._disconnect()
-            ends = [partial(job.fail, error) for job in jobs]
+            ends = [partial(job.fail, error) for job in taken]
+        self._end_all(ends)
+
+    @staticmethod
+    def _end_all(ends: list[Callable[[], None]]) -> None:
         for end in ends:
             end()
-        return True
 
     def _within(self, connection: Db, job: Job[Any]) -> Callable[[], None]:
         """Do one job inside the transaction that is open; returns what ends it after the commit.
@@ -235,3 +245,11 @@ class Database(ABC):
         self._own.connection = None
         if connection is not None:
             connection.close()
+
+
+def _taken(job: Job[Any], taken: list[Job[Any]]) -> bool:
+    """Take a job whose caller is still there, and keep it with the others."""
+    if job.take():
+        taken.append(job)
+        return True
+    return False

@@ -43,7 +43,7 @@ _COMPLETE: Final = """
         state = 'suspended' OR (state = 'in-flight' AND execution_id = ?3))"""
 _START: Final = """
     UPDATE capgate_idempotency SET started_at = ?
-    WHERE key = ? AND state = 'in-flight' AND execution_id = ?"""
+    WHERE key = ? AND state = 'in-flight' AND execution_id = ? AND started_at IS NULL"""
 _RELEASE: Final = """
     DELETE FROM capgate_idempotency
     WHERE key = ? AND execution_id = ? AND state IN ('in-flight', 'suspended')"""

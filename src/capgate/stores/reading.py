@@ -36,6 +36,7 @@ _ALL: Final = """
 _HEAD: Final = "SELECT seq FROM capgate_audit_heads WHERE stream = ?"
 _PAGE: Final = 1_000
 _OWNER_ONLY: Final = 0o600
+_ANY: Final = "surrogateescape"  # as an altered text was read
 _NO_RECORD: Final[dict[str, JSON]] = {}
 
 
@@ -51,7 +52,7 @@ class Row(NamedTuple):
     @property
     def record(self) -> dict[str, JSON]:
         """The record; an empty one if the row says something else than the record in it."""
-        record = parse_line(self.text)
+        record = None if "\n" in self.text else parse_line(self.text)
         if record is None or (record.get("seq"), record.get("hash")) != (self.seq, self.hash):
             return _NO_RECORD
         return record
@@ -87,7 +88,9 @@ def exported(rows: Rows, path: Path) -> VerifyReport:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags, _OWNER_ONLY), "wb") as file:
         try:
-            report = _checked(rows, lambda text: file.write(text.encode() + b"\n"))
+            report = _checked(
+                rows, lambda text: file.write(text.encode("utf-8", "surrogateescape") + b"\n")
+            )
             file.flush()
             os.fsync(file.fileno())
         except BaseException:

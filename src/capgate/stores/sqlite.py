@@ -30,7 +30,7 @@ class Sqlite(Database):
     def __init__(self, file: Path) -> None:
         """Use `file`, which need not be there yet."""
         super().__init__(1, steps_of("sqlite_schema"))
-        self.file = file
+        self.file = file.absolute()  # wherever the process goes
 
     def writing(self) -> Db:
         """See `Database.writing`; the file is made, its owner's alone."""
@@ -38,6 +38,7 @@ class Sqlite(Database):
             self.file.touch(_OWNER_ONLY)
         connection = sqlite3.connect(self.file, isolation_level=None, timeout=WAIT_SECONDS)
         try:
+            connection.text_factory = _text
             _write_ahead(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -48,8 +49,10 @@ class Sqlite(Database):
 
     def reading(self) -> sqlite3.Connection:
         """See `Database.reading`."""
-        uri = f"{self.file.absolute().as_uri()}?mode=ro"
-        return sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS)
+        uri = f"{self.file.as_uri()}?mode=ro"
+        connection = sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS)
+        connection.text_factory = _text
+        return connection
 
     def version(self, connection: Db) -> int:
         """See `Database.version`."""
@@ -72,6 +75,11 @@ class Sqlite(Database):
             yield from connection.execute(sql, values)
         finally:
             connection.close()
+
+
+def _text(raw: bytes) -> str:
+    """Return a text of the file; what is no UTF-8 was altered, and must not hide the rest."""
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

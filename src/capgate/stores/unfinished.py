@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 END: Final = "DELETE FROM capgate_executions WHERE execution_id = ?"
 """Strikes out an execution that has ended."""
 
-# One row for each execution: that of its approval, with the key it holds, or that of its key.
+# One row for each execution: that of its approval, with the key it holds; that of its key; or that
+# of the key it was resumed for, when its end was told and the key does not know yet.
 _SPENT: Final = """
     SELECT e.execution_id, a.capability_id, e.approval_id, k.key, e.since
     FROM capgate_executions e JOIN capgate_approvals a ON a.id = e.approval_id
@@ -35,6 +36,11 @@ _HELD: Final = """
     SELECT execution_id, NULL, NULL, key, since
     FROM capgate_idempotency WHERE state = 'in-flight'
         AND execution_id NOT IN (SELECT execution_id FROM capgate_executions)"""
+_RESUMED: Final = """
+    SELECT a.consumed_by, a.capability_id, a.id, k.key, k.since
+    FROM capgate_idempotency k JOIN capgate_approvals a ON a.id = k.approval_id
+    WHERE k.state = 'suspended' AND a.status = 'consumed'
+        AND a.consumed_by NOT IN (SELECT execution_id FROM capgate_executions)"""
 _ENTERED: Final = " AND started_at IS NOT NULL"
 _WAITING: Final = " AND started_at IS NULL"
 _PAGE: Final = " ORDER BY 5, 1 LIMIT ?"
@@ -68,7 +74,8 @@ class Unfinished:
 
 def unfinished(db: Db, limit: int, *, entered: bool) -> list[Unfinished]:
     """Return the oldest unfinished executions, those that came to their handler or the others."""
-    wanted = _SPENT + " UNION ALL " + _HELD + _ENTERED if entered else _HELD + _WAITING
+    begun = " UNION ALL ".join((_SPENT, _HELD + _ENTERED, _RESUMED))
+    wanted = begun if entered else _HELD + _WAITING
     return [_unfinished(row) for row in db.execute(wanted + _PAGE, (limit,)).fetchall()]
 
 
@@ -97,8 +104,9 @@ def settle(db: Db, execution_id: str, effect: Effect) -> Unfinished:
         LookupError: There is none with that id.
     """
     name = column(execution_id)
-    one = _SPENT + " WHERE e.execution_id = ? UNION ALL " + _HELD + " AND execution_id = ?"
-    row = db.execute(one, (name, name)).fetchone()
+    conditions = (" WHERE e.execution_id = ?1", " AND execution_id = ?1", " AND a.consumed_by = ?1")
+    parts = zip((_SPENT, _HELD, _RESUMED), conditions, strict=True)
+    row = db.execute(" UNION ALL ".join(map("".join, parts)), (name,)).fetchone()
     approval_id = None if row is None else row[2]
     # What is struck out decides, not what was read: of two that settle at once, one comes too late.
     struck = db.execute(END, (name,)).rowcount

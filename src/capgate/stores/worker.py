@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from weakref import WeakSet
 
 import anyio
 import anyio.to_thread
@@ -95,11 +96,13 @@ class Worker:
         name: The threads'.
         close: What each thread does last.
         threads: How many jobs can run at once; with one, they run one after another.
-        run_group: Does the jobs that may be done as a group: as many as wait at that moment if
-            there is one thread, one at a time if others could do them meanwhile.
+        run_group: Takes and does the jobs that may be done as a group: as many as wait at that
+            moment if there is one thread, one at a time if others could do them meanwhile.
     """
 
     __slots__ = (
+        "__weakref__",
+        "busy",
         "_close",
         "_closed",
         "_jobs",
@@ -126,6 +129,8 @@ class Worker:
         self._run_group = run_group
         self._closed = False
         self._begin()
+        if threads == 1:
+            _alone.add(self)
 
     def _begin(self) -> None:
         """Start with no thread: a new worker, or one in a process that was forked from its own."""
@@ -133,6 +138,8 @@ class Worker:
         self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
+        # Held while the thread of a file is at work: see `_hold`.
+        self.busy = threading.Lock()
 
     def post(self, work: Callable[..., T], *, grouped: bool = False) -> Job[T]:
         """Have `work` done in a thread, whether or not anybody waits for it.
@@ -188,10 +195,11 @@ class Worker:
         jobs: list[Job[Any] | None] = []
         try:
             while (job := jobs.pop() if jobs else self._jobs.get()) is not None:
-                if job.grouped and self._run_group is not None:
-                    jobs = self._do_group([job])
-                else:
-                    job.run()
+                with self.busy if self._most == 1 else nullcontext():
+                    if job.grouped and self._run_group is not None:
+                        jobs = self._do_group([job])
+                    else:
+                        job.run()
                 del job  # what was asked last must not outlive its answer
         finally:
             self._close()
@@ -208,7 +216,7 @@ class Worker:
                 else:
                     rest.append(job)
         if self._run_group is not None:
-            self._run_group([job for job in jobs if job.take()])
+            self._run_group(jobs)
         return rest
 
     async def aclose(self) -> None:
@@ -222,3 +230,27 @@ class Worker:
         with anyio.CancelScope(shield=True):
             for thread in threads:
                 await anyio.to_thread.run_sync(thread.join)
+
+
+_alone: Final[WeakSet[Worker]] = WeakSet()
+_held: Final[list[threading.Lock]] = []
+
+
+def _hold() -> None:
+    """Have threads of a file finish what they do before a fork.
+
+    What SQLite knows of its locks is copied into the child, where nobody would ever release them.
+    """
+    for worker in list(_alone):
+        lock = worker.busy
+        lock.acquire()
+        _held.append(lock)
+
+
+def _let_go() -> None:
+    while _held:
+        _held.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go)
