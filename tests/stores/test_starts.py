@@ -195,12 +195,15 @@ async def test_an_approval_within_the_call_marks_its_key_too(url, ask):
         seen.append(await desk.store.unfinished(entered=False))
         return order
 
+    async def agree(record):
+        return ApprovalDecision(approved=True, by=MIA)
+
     engine = Engine(
         "desk",
         store=desk.store,
         approvals=ApprovalConfig(
             load_actor=lambda actor: actor,
-            handler=lambda record: ApprovalDecision(approved=True, by=MIA),
+            handler=agree,
         ),
     )
     engine.capability("pay", side_effect="write", risk="high", approval=ApprovalRule())(pay)
@@ -258,10 +261,9 @@ async def test_the_stores_own_sink_is_told_once(url, ask):
         async with engine:
             outcome = await engine.attempt("pay", {"order": "o1"}, actor=DANA)
         found = ask("SELECT record FROM capgate_audit ORDER BY seq")
-        types = [
-            json.loads(record)["type"] for (record,) in found if outcome.execution_id in record
-        ]
-        assert types == WHOLE
+        records = [json.loads(record) for (record,) in found]
+        own = [each for each in records if each["execution_id"] == outcome.execution_id]
+        assert [each["type"] for each in own] == WHOLE
 
 
 async def test_stores_on_their_own_keep_no_starts(url):
