@@ -168,7 +168,7 @@ def test_a_wrong_limit_is_refused(name, value):
         lambda: ApprovalConfig(keys=["text"]),
         lambda: ApprovalConfig(load_actor=3),
         lambda: AuditConfig(3),
-        lambda: AuditConfig([], strict=True),
+        lambda: Engine("test", audit=AuditConfig([], strict=True)),
         lambda: AuditConfig([print], strict="yes"),
     ],
 )

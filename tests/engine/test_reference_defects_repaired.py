@@ -199,9 +199,9 @@ async def test_an_async_redactor_is_awaited():
 
 
 def test_strict_audit_needs_a_sink():
-    """It is refused when it is configured (reference A 206)."""
+    """It is refused when the engine is made (reference A 206)."""
     with pytest.raises(ConfigurationError):
-        AuditConfig([], strict=True)
+        Engine("test", audit=AuditConfig([], strict=True))
 
 
 async def test_a_raising_strict_sink_does_not_starve_the_next():

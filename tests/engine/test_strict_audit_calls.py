@@ -165,7 +165,7 @@ async def test_an_unwritten_start_gives_the_approval_back():
 def test_strict_without_a_sink_is_refused(sinks):
     """Strict audit with nowhere to write is a ConfigurationError."""
     with pytest.raises(ConfigurationError, match="sink"):
-        AuditConfig(sinks, strict=True)
+        Engine("test", audit=AuditConfig(sinks, strict=True))
 
 
 async def test_a_first_sink_that_fails_does_not_starve_the_second():

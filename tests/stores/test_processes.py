@@ -159,9 +159,9 @@ async def test_processes_race_for_approvals_and_each_runs_once(url, tmp_path):
 
 
 async def test_processes_race_for_idempotency_keys_and_each_runs_once(url, tmp_path):
-    """8 processes make the same 100 calls; every handler runs exactly once."""
+    """8 processes make the same 200 calls; every handler runs exactly once."""
     effects = tmp_path / "effects"
-    keys = [f"k{number}" for number in range(100)]
+    keys = [f"k{number}" for number in range(200)]
     answered = together("repeat", url, effects, keys)
     assert sorted(lines(effects)) == sorted(keys)
     assert len(keys) <= sum(answered) <= 8 * len(keys)

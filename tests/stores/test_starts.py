@@ -183,30 +183,25 @@ async def test_a_strict_sink_that_fails_gives_the_approval_back(url, ask):
     assert desk.chain(outcome.execution_id) == ended
 
 
+async def agree(record):
+    """Approve within the call."""
+    return ApprovalDecision(approved=True, by=MIA)
+
+
 async def test_an_approval_within_the_call_marks_its_key_too(url, ask):
     """What a crash leaves of such a call has an unknown effect, whatever of it is left."""
-    desk = Desk(url, ask)
-    seen = []
+    store, seen = Store(url), []
+    approvals = ApprovalConfig(load_actor=lambda actor: actor, handler=agree)
+    engine = Engine("desk", store=store, approvals=approvals)
 
+    @engine.capability("pay", side_effect="write", risk="high", approval=ApprovalRule())
     async def pay(order: str) -> str:
         """Pay an order, and look at what a crash after its end would leave."""
         ask("DELETE FROM capgate_executions")
-        seen.append([each.idempotency_key for each in await desk.store.unfinished()])
-        seen.append(await desk.store.unfinished(entered=False))
+        seen.append([each.idempotency_key for each in await store.unfinished()])
+        seen.append(await store.unfinished(entered=False))
         return order
 
-    async def agree(record):
-        return ApprovalDecision(approved=True, by=MIA)
-
-    engine = Engine(
-        "desk",
-        store=desk.store,
-        approvals=ApprovalConfig(
-            load_actor=lambda actor: actor,
-            handler=agree,
-        ),
-    )
-    engine.capability("pay", side_effect="write", risk="high", approval=ApprovalRule())(pay)
     async with engine:
         outcome = await engine.attempt("pay", {"order": "o1"}, actor=DANA, idempotency_key="k")
     assert outcome.status == "completed"

@@ -119,7 +119,11 @@ async def settle(
     key = call.claim_key
     if key is None:
         return
-    store = runtime.idempotency
+    store, atomic = runtime.idempotency, runtime.atomic_start
+    if atomic is not None:
+        # The end stands in the audit before the key answers with it: a crash in between leaves an
+        # execution that is listed, not one that never ended.
+        await runtime.evidence.flush(atomic.sink)
     if call.suspended is not None and error is None:
         await ask_store(runtime, _suspending(store, call, key, call.suspended.id))
     elif _frees(call, error, idempotent=idempotent):

@@ -295,11 +295,6 @@ class Ending:
         if call.claim_key is not None and not call.dry_run:
             if call.error is None and call.suspended is None and self._contract is not None:
                 call.output_json = self._contract.dump_output(call.output)
-            atomic = self._runtime.atomic_start
-            if atomic is not None:
-                # The end stands in the audit before the key answers with it: a crash in between
-                # leaves an execution that is listed, not one that never ended.
-                await shielded(self._evidence.flush(atomic.sink))
             keeping = settle(call, self._runtime, call.error, idempotent=self._idempotent)
             await shielded(contained(call, keeping))
         await call_back(call, self._runtime.policy_timeout)
