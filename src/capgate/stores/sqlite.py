@@ -30,7 +30,7 @@ class Sqlite(Database):
     def __init__(self, file: Path) -> None:
         """Use `file`, which need not be there yet."""
         super().__init__(1, steps_of("sqlite_schema"))
-        self.file = file.absolute()  # wherever the process goes
+        self.file: Path = file.absolute()  # wherever the process goes
 
     def writing(self) -> Db:
         """See `Database.writing`; the file is made, its owner's alone."""

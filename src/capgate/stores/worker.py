@@ -139,7 +139,7 @@ class Worker:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         # Held while the thread of a file is at work: see `_hold`.
-        self.busy = threading.Lock()
+        self.busy: threading.Lock = threading.Lock()
 
     def post(self, work: Callable[..., T], *, grouped: bool = False) -> Job[T]:
         """Have `work` done in a thread, whether or not anybody waits for it.
