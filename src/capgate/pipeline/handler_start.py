@@ -7,7 +7,8 @@ crash nobody has to guess what was begun.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from capgate.errors import CapabilityError, ErrorCode
 from capgate.pipeline.asking import ask_store
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 Tell: TypeAlias = "Callable[[str, Call, Mapping[str, JSON]], Awaitable[None] | None]"
 
 
-class AtomicStart(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AtomicStart:
     """Which stores of an engine keep a start in the transaction that spends.
 
     Args:
