@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from itertools import count
 
@@ -59,7 +60,9 @@ def ask(url):
 
     def run(statement):
         if url.startswith("sqlite"):
-            with sqlite3.connect(url.removeprefix("sqlite:///")) as db:
+            with closing(
+                sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+            ) as db:
                 return db.execute(statement).fetchall()
         import psycopg  # noqa: PLC0415  the driver is optional
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from contextlib import closing
 
 import anyio
 import psycopg
@@ -95,11 +96,11 @@ async def test_a_newer_database_is_refused_by_a_store(url, ask):
 
 def test_a_failed_step_leaves_nothing(file_url, tmp_path):
     """A database in which a step cannot be applied stays as it was."""
-    with sqlite3.connect(tmp_path / "capgate.db") as db:
+    with closing(sqlite3.connect(tmp_path / "capgate.db")) as db:
         db.execute("CREATE TABLE capgate_audit (mine TEXT)")
     with pytest.raises(sqlite3.OperationalError, match="already exists"):
         migrate(file_url)
-    with sqlite3.connect(tmp_path / "capgate.db") as db:
+    with closing(sqlite3.connect(tmp_path / "capgate.db")) as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("capgate_audit",)]
 
 
