@@ -100,7 +100,7 @@ class Auditor:
             else:
                 if returned is not None and lane.keep(event, returned) == "later":
                     self._learn(lane)
-        return self._emit_later(event) if self._later else None
+        return self._emit_later(event, self._later) if self._later else None
 
     def emit_sync(self, event: AuditEvent) -> None:
         """Hand `event` to the sync sinks only and await nothing: the call is being closed."""
@@ -114,7 +114,8 @@ class Auditor:
         for lane, _ in self._direct:
             if lane.sink is not kept_by and lane.call(event) == "later":
                 self._learn(lane)
-        return self._emit_later(event, kept_by) if self._later else None
+        others = self._later_but(kept_by)
+        return self._emit_later(event, others) if others else None
 
     async def emit_strict(self, event: AuditEvent, kept_by: object = None) -> None:
         """Hand `event` to every sink and wait until each has taken it, within the timeout.
@@ -133,8 +134,7 @@ class Auditor:
                 self._learn(lane)
             elif failure is not None:
                 failed.append(lane.name)
-        later = [lane for lane in self._later if lane.sink is not kept_by]
-        pending = [(lane, lane.item(event)) for lane in later]
+        pending = [(lane, lane.item(event)) for lane in self._later_but(kept_by)]
         await (self._queued(pending) if self._running else self._inline(pending))
         failed += [lane.name for lane, item in pending if item.failure is not None]
         if failed:
@@ -211,10 +211,12 @@ class Auditor:
         if lane.keep(event, returned) != "later":
             return None
         self._learn(lane)
-        return self._emit_later(event)
+        return self._emit_later(event, self._later)
 
-    def _emit_later(self, event: AuditEvent, kept_by: object = None) -> Awaitable[None] | None:
-        later = [lane for lane in self._later if lane.sink is not kept_by]
+    def _later_but(self, kept_by: object) -> Sequence[Lane]:
+        return [lane for lane in self._later if lane.sink is not kept_by]
+
+    def _emit_later(self, event: AuditEvent, later: Sequence[Lane]) -> Awaitable[None] | None:
         if not self._running:
             return self._inline([(lane, lane.item(event)) for lane in later])
         waits: list[tuple[Lane, Item, Item]] = []

@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from capgate.audit.event import AuditEvent
-from capgate.call import Actor
+from capgate.call import check_operator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from capgate.call import Actor
     from capgate.errors import JSON
 
 TRIMMED: Final = "audit.trimmed"
@@ -37,10 +38,7 @@ def check_trimming(before: object, by: object) -> None:
         raise TypeError(f"before must be a datetime, got {type(before).__name__}")
     if before.utcoffset() is None:
         raise ValueError("before has no time zone")
-    if type(by) is not Actor:
-        raise TypeError(f"by must be an Actor, got {type(by).__name__}")
-    if by.kind == "anonymous":
-        raise ValueError("nobody can trim anonymously")
+    check_operator(by, "trim")
 
 
 def recorded_before(record: Mapping[str, JSON], before: datetime) -> bool:

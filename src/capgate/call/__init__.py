@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from capgate.call.actor import Actor, ActorKind, capture
+from capgate.call.actor import Actor, ActorKind, capture, check_operator
 from capgate.call.clock import Clock, Duration, SystemClock, to_seconds
 from capgate.call.context import Context
 from capgate.call.ends import outcome_of, output_of
+from capgate.call.forking import at_fork
 from capgate.call.guard import Cause, Guard, Scope, Watch
 from capgate.call.invocation import NO_ARGUMENTS, Call, CallGuard, InputForm, Settle
 from capgate.call.limits import Limits
@@ -85,6 +86,8 @@ __all__ = [
     "current_watch",
     "first",
     "follow_progress",
+    "at_fork",
+    "check_operator",
     "in_event_loop",
     "is_awaitable",
     "is_closing",

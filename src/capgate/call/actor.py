@@ -123,6 +123,23 @@ def capture(claimed: object) -> Actor:
     return copy.deepcopy(claimed)
 
 
+def check_operator(by: object, doing: str) -> None:
+    """Refuse to do what the audit is to know somebody by, for nobody.
+
+    Args:
+        by: Who is said to do it.
+        doing: The verb, for the error.
+
+    Raises:
+        TypeError: Not an `Actor`.
+        ValueError: The anonymous one.
+    """
+    if type(by) is not Actor:
+        raise TypeError(f"by must be an Actor, got {type(by).__name__}")
+    if by.kind == "anonymous":
+        raise ValueError(f"nobody can {doing} anonymously")
+
+
 def _restore(*facts: object) -> Actor:
     id_, kind, display_name, permissions, attributes = facts
     return Actor(

@@ -8,12 +8,13 @@ Nothing here decides an outcome: `scope.py` does, from what is recorded here.
 from __future__ import annotations
 
 import math
-import os
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from capgate.call.forking import at_fork
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -216,4 +217,4 @@ class _Recent:
 RECENT: Final = _Recent()
 """The watch used last: most processes run one loop."""
 # A child process may be forked inside a running loop, which it does not run itself.
-os.register_at_fork(after_in_child=RECENT.forget)
+at_fork(in_child=RECENT.forget)

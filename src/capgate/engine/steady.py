@@ -6,7 +6,7 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from capgate.call import Clock, SystemClock, log
+from capgate.call import Clock, SystemClock, at_fork, log
 from capgate.errors import is_exit
 from capgate.pipeline import full_jitter
 
@@ -69,7 +69,7 @@ def random_ids(prefix: str) -> Callable[[], str]:
     pool: list[str] = []
     take = pool.pop
     # A child process must not hand out what its parent has too.
-    os.register_at_fork(after_in_child=pool.clear)
+    at_fork(in_child=pool.clear)
 
     def make() -> str:
         while True:

@@ -53,14 +53,15 @@ def starter(runtime: Runtime) -> Tell:
     plain: Tell = evidence.start_strictly if evidence.strict else evidence.note
     if atomic is None:
         return plain
+    keys = atomic.keys
 
     def tell(kind: str, call: Call, data: Mapping[str, JSON]) -> Awaitable[None] | None:
         if call.told_start:
             return None
         # The key of a resumed call was left waiting for the approval, which is spent by now.
-        if atomic.keys is None or call.claim_key is None or call.resumed:
+        if keys is None or call.claim_key is None or call.resumed:
             return plain(kind, call, data)
-        return _start_key(call, call.claim_key, atomic, runtime)
+        return _start_key(call, call.claim_key, keys, runtime)
 
     return tell
 
@@ -70,7 +71,7 @@ async def start_event(call: Call, runtime: Runtime) -> AuditEvent | None:
     atomic = runtime.atomic_start
     if atomic is None or not atomic.approvals:
         return None
-    return await _event(call, atomic, runtime)
+    return await _event(call, runtime)
 
 
 async def tell_start(call: Call, event: AuditEvent | None, runtime: Runtime) -> None:
@@ -88,21 +89,20 @@ async def tell_start(call: Call, event: AuditEvent | None, runtime: Runtime) -> 
         await call.watch.shielded(noted)
 
 
-async def _event(call: Call, atomic: AtomicStart, runtime: Runtime) -> AuditEvent:
+async def _event(call: Call, runtime: Runtime) -> AuditEvent:
     """Return the event of a start, once what came before it has been given to the same sink.
 
     A sink that takes none for too long does not hold the call up: the start then stands before
     what still waits.
     """
-    await runtime.evidence.flush(atomic.sink)
+    if runtime.atomic_start is not None:
+        await runtime.evidence.flush(runtime.atomic_start.sink)
     return runtime.evidence.event("capability.started", call, first_data(call.approval))
 
 
-async def _start_key(call: Call, key: str, atomic: AtomicStart, runtime: Runtime) -> None:
-    if atomic.keys is None:
-        return
-    event = await _event(call, atomic, runtime)
-    noted = atomic.keys.start(key, started=event, now=runtime.clock.now())
+async def _start_key(call: Call, key: str, keys: StartKeepingKeys, runtime: Runtime) -> None:
+    event = await _event(call, runtime)
+    noted = keys.start(key, started=event, now=runtime.clock.now())
     if not await ask_store(runtime, noted, call):
         raise CapabilityError(ErrorCode.IDEMPOTENCY_CONFLICT, retryable=True)
     await tell_start(call, event, runtime)

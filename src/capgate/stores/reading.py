@@ -21,7 +21,7 @@ from capgate.audit import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -40,7 +40,7 @@ _ANY: Final = "surrogateescape"  # as an altered text was read
 _NO_RECORD: Final[dict[str, JSON]] = {}
 
 
-class Row(NamedTuple):
+class StoredRecord(NamedTuple):
     """One record as it is stored, and where the chain ends according to the database."""
 
     seq: int
@@ -70,17 +70,17 @@ class Rows:
         """Tell whether the chain ever had a record."""
         return any(True for _ in self._stream(_HEAD, self._values))
 
-    def read(self) -> Iterator[Row]:
+    def read(self) -> Iterator[StoredRecord]:
         """Yield each row, oldest first."""
         for place, row in enumerate(self._stream(_ALL, self._values)):
             if place % _PAGE == 0:
                 from_thread.check_cancelled()
-            yield Row(*cast("tuple[int, str, str, int | None, str | None]", row))
+            yield StoredRecord(*cast("tuple[int, str, str, int | None, str | None]", row))
 
 
 def verified(rows: Rows) -> VerifyReport:
     """Check a chain up to its end, which must be where the database says it is."""
-    return _checked(rows, lambda _: None)
+    return _checked(rows, lambda _row, _record: None)
 
 
 def exported(rows: Rows, path: Path) -> VerifyReport:
@@ -88,9 +88,7 @@ def exported(rows: Rows, path: Path) -> VerifyReport:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags, _OWNER_ONLY), "wb") as file:
         try:
-            report = _checked(
-                rows, lambda text: file.write(text.encode("utf-8", "surrogateescape") + b"\n")
-            )
+            report = _checked(rows, lambda row, _: file.write(row.text.encode(errors=_ANY) + b"\n"))
             file.flush()
             os.fsync(file.fileno())
         except BaseException:
@@ -105,27 +103,34 @@ def last_before(rows: Rows, before: datetime) -> Head | None:
     Raises:
         ValueError: The chain is broken.
     """
-    require_whole(verified(rows))
-    last = None
-    for row in rows.read():
-        if not recorded_before(row.record, before):
-            break
-        last = Head(row.seq, row.hash)
+    last: Head | None = None
+    younger = False
+
+    def look(row: StoredRecord, record: Mapping[str, JSON]) -> None:
+        nonlocal last, younger
+        younger = younger or not recorded_before(record, before)
+        if not younger:
+            last = Head(row.seq, row.hash)
+
+    require_whole(_checked(rows, look))
     return last
 
 
-def _checked(rows: Rows, each: Callable[[str], object]) -> VerifyReport:
-    """Check a chain, handing on every text, also what follows a bad one."""
+def _checked(
+    rows: Rows, each: Callable[[StoredRecord, Mapping[str, JSON]], object]
+) -> VerifyReport:
+    """Check a chain, handing on every row and its record, also what follows a bad one."""
     begun = rows.have_begun()  # asked first: a record may come meanwhile, and go never
-    row: Row | None = None
+    row: StoredRecord | None = None
     read = 0
 
-    def records() -> Iterator[dict[str, JSON]]:
+    def records() -> Iterator[Mapping[str, JSON]]:
         nonlocal read, row
         for row in rows.read():
-            each(row.text)
+            record = row.record
+            each(row, record)
             read += 1
-            yield row.record
+            yield record
 
     following = records()
     report = verify_chain(following)

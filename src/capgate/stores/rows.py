@@ -17,7 +17,7 @@ from capgate.approvals import ApprovalDecision, ApprovalRecord, ApprovalStatus
 from capgate.stores.text import column, dump, load, ticks, uncolumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from capgate.call import Actor
     from capgate.stores.database import Db
@@ -67,11 +67,7 @@ class Row(NamedTuple):
 
     def after(self, record: ApprovalRecord) -> Row:
         """Return the row of what this one's record has become."""
-        last = record.decisions[len(self.decisions) :]
-        given = tuple(
-            decision_row(decision, place)
-            for place, decision in enumerate(last, len(self.decisions))
-        )
+        given = _given(record.decisions[len(self.decisions) :], len(self.decisions))
         return self._replace(
             status=record.status.value,
             consumed_by=_name(record.consumed_by),
@@ -83,20 +79,13 @@ def approval_row(record: ApprovalRecord) -> Row:
     """Return a new record as its row."""
     plain = record.to_dict()
     body = {name: value for name, value in plain.items() if name not in _CHANGING}
-    given = (decision_row(decision, place) for place, decision in enumerate(record.decisions))
     return Row(
         _fixed(record),
         dump(body),
         record.status.value,
         _name(record.consumed_by),
-        tuple(given),
+        _given(record.decisions, 0),
     )
-
-
-def decision_row(decision: ApprovalDecision, place: int) -> Given:
-    """Return a decision as the values of its row."""
-    approver = column(approver_of(decision.by))
-    return place, approver, int(decision.approved), dump(decision.to_dict())
 
 
 def approver_of(actor: Actor) -> str:
@@ -113,8 +102,7 @@ def read_records(db: Db, where: str, values: tuple[object, ...]) -> list[Approva
     found: list[ApprovalRecord] = []
     for row in _rows(db, where, values):
         with suppress(LookupError):
-            record, whole = _judged(row)
-            found.append(record if whole else replace(record, binding=_ALTERED))
+            found.append(_shown(row))
     return found
 
 
@@ -124,10 +112,7 @@ def read_record(db: Db, where: str, values: tuple[object, ...]) -> ApprovalRecor
     Raises:
         LookupError: It cannot be read.
     """
-    for row in _rows(db, where, values):
-        record, whole = _judged(row)
-        return record if whole else replace(record, binding=_ALTERED)
-    return None
+    return next(map(_shown, _rows(db, where, values)), None)
 
 
 def read_row(db: Db, where: str, values: tuple[object, ...]) -> tuple[Row, ApprovalRecord] | None:
@@ -177,6 +162,25 @@ def _judged(stored: tuple[Row, Digests]) -> tuple[ApprovalRecord, bool]:
         raise LookupError(f"the stored approval {row.fixed[0]!r} cannot be read") from error
     # The columns too: a digest can be written by anybody who can write a row, a binding not.
     return record, row.digests == digests and _fixed(record) == row.fixed
+
+
+def _shown(stored: tuple[Row, Digests]) -> ApprovalRecord:
+    """Return the record of a row as far as it can be read; raises as `_judged`."""
+    record, whole = _judged(stored)
+    return record if whole else replace(record, binding=_ALTERED)
+
+
+def _given(decisions: Sequence[ApprovalDecision], first: int) -> tuple[Given, ...]:
+    """Return decisions as the values of their rows, the first one's place given."""
+    return tuple(
+        (
+            place,
+            column(approver_of(decision.by)),
+            int(decision.approved),
+            dump(decision.to_dict()),
+        )
+        for place, decision in enumerate(decisions, first)
+    )
 
 
 def _decisions(db: Db, approval_id: str) -> tuple[Given, ...]:

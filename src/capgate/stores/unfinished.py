@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from capgate.approvals import check_comment
-from capgate.call import Actor
+from capgate.call import check_operator
 from capgate.errors import CapabilityError, Effect, ErrorCode
 from capgate.idempotency import StoredOutcome, store_error
 from capgate.stores.text import column, dump, moment, uncolumn
@@ -89,10 +89,7 @@ def check_settling(execution_id: object, outcome: object, by: object, comment: o
         raise TypeError("execution_id must be a str")
     if outcome not in {"done", "none"}:
         raise ValueError("outcome must be 'done' or 'none'")
-    if type(by) is not Actor:
-        raise TypeError("by must be an Actor")
-    if by.kind == "anonymous":
-        raise ValueError("nobody can settle anonymously")
+    check_operator(by, "settle")
     check_comment(comment)
     return Effect(str(outcome))
 

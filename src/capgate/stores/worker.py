@@ -15,7 +15,7 @@ from weakref import WeakSet
 import anyio
 import anyio.to_thread
 
-from capgate.call import current_watch
+from capgate.call import at_fork, current_watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -252,5 +252,4 @@ def _let_go() -> None:
         _held.pop().release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go)
+at_fork(before=_hold, in_parent=_let_go, in_child=_let_go)
